@@ -84,6 +84,7 @@ pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>)
     let statistics = Statistics::of(&facts, &dataset.channels, &dataset.classes);
     findings.extend(missing_raters(dataset));
     findings.extend(implausible_labels(dataset, &statistics));
+    findings.extend(inverted_raters(dataset, &facts));
     // Sorting is stable: within a kind, cases stay in their order.
     findings.sort_by_key(|finding| (finding.severity, finding.kind));
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
@@ -196,6 +197,34 @@ fn implausible_labels(dataset: &Dataset, statistics: &Statistics) -> Vec<Finding
     findings
 }
 
+/// Warns of a rater of two classes who marked most voxels where others marked few.
+fn inverted_raters(dataset: &Dataset, facts: &[CaseFacts]) -> Vec<Finding> {
+    let mut shares = BTreeMap::<usize, Vec<f64>>::new();
+    if dataset.classes.len() == 2 {
+        facts.iter().flat_map(|facts| &facts.marked).for_each(|&(rater, share)| {
+            shares.entry(rater).or_default().push(share);
+        });
+    }
+    let mean = |shares: &[f64]| shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+    let means: BTreeMap<usize, f64> = shares.iter().map(|(rater, shares)| (*rater, mean(shares))).collect();
+    let (inverted, others): (Vec<_>, Vec<_>) = means.into_iter().partition(|(_, mean)| *mean > 0.5);
+    if others.is_empty() {
+        // `implausible_labels` warns of the dataset as a whole.
+        return vec![];
+    }
+    let usual = 100.0 * mean(&others.iter().map(|(_, mean)| *mean).collect::<Vec<_>>());
+    let warn = |(rater, mean): (usize, f64)| {
+        let (name, share) = (dataset.rater_name(rater), 100.0 * mean);
+        let reason = format!(
+            "{name} marks {share:.0} % of all voxels, other raters {usual:.0} %: are the masks of {name} inverted?"
+        );
+        let advice =
+            "if so, invert these files: data.invert_labels in the config inverts those of all raters";
+        Finding::warning(FindingKind::ImplausibleLabels, reason, advice)
+    };
+    inverted.into_iter().map(warn).collect()
+}
+
 fn duplicates(dataset: &Dataset) -> Vec<Finding> {
     let mut counts = BTreeMap::<&str, usize>::new();
     dataset.entries.iter().for_each(|entry| *counts.entry(&entry.id).or_default() += 1);
@@ -239,6 +268,8 @@ pub struct CaseFacts {
     /// Voxels of each class, summed over raters.
     pub volumes: Vec<u64>,
     pub raters: usize,
+    /// Number of each rater, and the share of voxels that the rater marked.
+    pub marked: Vec<(usize, f64)>,
     /// How many of them marked nothing.
     pub empty: usize,
     /// Mean of 1 − IoU over all ordered pairs of raters, self pairs included, two empty maps at distance 0.
@@ -266,6 +297,14 @@ impl CaseFacts {
             ranges: case.image.chunks(case.voxels().max(1)).map(range).collect(),
             volumes,
             raters: maps.len(),
+            marked: maps
+                .iter()
+                .enumerate()
+                .map(|(place, map)| {
+                    let share = 1.0 - map.volume(0) as f64 / map.voxels().max(1) as f64;
+                    (case.rater_number(place), share)
+                })
+                .collect(),
             empty: maps.iter().filter(|map| map.volume(0) == map.voxels()).count(),
             diversity: diversity(&maps),
         }

@@ -35,6 +35,8 @@ pub enum Layout {
     RaterFolders,
     /// A folder of images and a folder of labels.
     FolderPair,
+    /// Images and label maps in one folder, by the ends of their names.
+    OneFolder,
     /// One file made by `ssn prepare lidc`.
     Cache,
     /// Images that were found by their names alone, for prediction.
@@ -63,6 +65,7 @@ impl Layout {
             Self::LabelFiles => "label maps without images",
             Self::RaterFolders => "a folder of images and one per rater",
             Self::FolderPair => "a folder of images and one of labels",
+            Self::OneFolder => "images and label maps in one folder",
             Self::Cache => "a cache made by `ssn prepare lidc`",
             Self::Images => "a set of images",
         }

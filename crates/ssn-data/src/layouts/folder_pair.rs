@@ -1,10 +1,11 @@
 //! Two folders: `images/case.png` and `labels/case.png`, with `_0`, `_r0` or `_rater0` behind the name for several
-//! raters and `_0000`, `_0001`, … for several channels; `masks/` may hold regions of interest.
+//! raters and `_0000`, `_0001`, … for several channels; `masks/` may hold regions of interest. Parts and patients may be
+//! above or below: `train/images`, `images/train`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::dataset::{Finding, FindingKind, Layout};
+use crate::dataset::{Finding, FindingKind, Layout, Split};
 use crate::error::Result;
 use crate::layouts::Draft;
 use crate::resolve::files::{name, stem};
@@ -15,6 +16,43 @@ use crate::resolve::{
 
 pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
     let (mut found, mut findings, mut taken) = (vec![], vec![], BTreeSet::new());
+    for Pair { split, patient, pictures, labels, regions } in pairs(tree, root)? {
+        let regions = regions.map_or(Ok(vec![]), |folder| tree.images(&folder))?;
+        let mut masks: BTreeMap<String, PathBuf> =
+            regions.into_iter().map(|path| (stem(&path), path)).collect();
+        let labels = tree.images(&labels)?;
+        let channels = channels_by_case(&tree.images(&pictures)?, &labels);
+        let mut own = vec![];
+        let mut raters = raters_by_case(&labels, channels.0.keys(), &mut own);
+        if patient.is_some() && raters.values().all(BTreeMap::is_empty) {
+            continue;
+        }
+        findings.append(&mut own);
+        for (name, images) in in_order(&channels) {
+            let mut case = FoundCase { split, images, mask: masks.remove(name), ..FoundCase::default() };
+            let own = raters.remove(name).unwrap_or_default();
+            own.into_iter().for_each(|(rater, path)| case.add_labels(rater, path));
+            let id = patient.as_ref().map_or_else(|| name.clone(), |patient| format!("{patient}/{name}"));
+            found.push(FoundCase { id: unique(split, None, id, &mut taken), group: patient.clone(), ..case });
+        }
+    }
+    let draft = (!found.is_empty()).then(|| Draft::of_cases(Layout::FolderPair, found));
+    Ok(draft.map(|draft| Draft { findings, ..draft }))
+}
+
+/// A folder of images with its folder of labels.
+struct Pair {
+    split: Option<Split>,
+    patient: Option<String>,
+    pictures: PathBuf,
+    labels: PathBuf,
+    regions: Option<PathBuf>,
+}
+
+/// Returns the pairs of folders in the dataset's folder and those of its parts, and the pairs of parts and patients below:
+/// `images/train` and `labels/train`.
+fn pairs(tree: &Tree<'_>, root: &Path) -> Result<Vec<Pair>> {
+    let mut pairs = vec![];
     for (split, folder) in tree.parts(root)? {
         let (Some(pictures), Some(labels)) =
             (tree.child(&folder, Hint::Images)?, tree.child(&folder, Hint::Labels)?)
@@ -22,21 +60,18 @@ pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
             continue;
         };
         let regions = tree.child(&folder, Hint::Regions)?.filter(|masks| *masks != labels);
-        let regions = regions.map_or(Ok(vec![]), |folder| tree.images(&folder))?;
-        let mut masks: BTreeMap<String, PathBuf> =
-            regions.into_iter().map(|path| (stem(&path), path)).collect();
-        let labels = tree.images(&labels)?;
-        let channels = channels_by_case(&tree.images(&pictures)?, &labels);
-        let mut raters = raters_by_case(&labels, channels.0.keys(), &mut findings);
-        for (name, images) in in_order(&channels) {
-            let mut case = FoundCase { split, images, mask: masks.remove(name), ..FoundCase::default() };
-            let own = raters.remove(name).unwrap_or_default();
-            own.into_iter().for_each(|(rater, path)| case.add_labels(rater, path));
-            found.push(FoundCase { id: unique(split, None, name.clone(), &mut taken), ..case });
+        for (part, inner) in tree.parts_and_patients(&pictures)? {
+            let Some(labels) = tree.like(&labels, part, &inner)? else { continue };
+            let regions = match &regions {
+                Some(regions) => tree.like(regions, part, &inner)?,
+                None => None,
+            };
+            let patient = part.is_none().then(|| name(&inner));
+            pairs.push(Pair { split: part.or(split), patient, pictures: inner, labels, regions });
         }
+        pairs.push(Pair { split, patient: None, pictures, labels, regions });
     }
-    let draft = (!found.is_empty()).then(|| Draft::of_cases(Layout::FolderPair, found));
-    Ok(draft.map(|draft| Draft { findings, ..draft }))
+    Ok(pairs)
 }
 
 /// Returns label files by case and rater; reports files without an image, and a second file of a rater.

@@ -15,6 +15,7 @@ mod known_labels;
 mod label_sets;
 mod left_out;
 mod lidc;
+mod one_folder;
 mod qubiq;
 mod rater_folders;
 mod recognize;
@@ -60,8 +61,8 @@ const OF_FOLDERS: [Attempt; 6] = [
     rater_folders::recognize,
     folder_pair::recognize,
 ];
-/// Layout of a folder per case, after all others; prediction finds folders per case by the channels of the model.
-const PER_CASE: Attempt = case_folders::recognize;
+/// Layouts by the names of files alone, after all others; prediction finds these images by the channels of the model.
+const BY_NAMES: [Attempt; 2] = [one_folder::recognize, case_folders::recognize];
 
 fn alone(files: &[PartPath], open: fn(&Path) -> Result<Draft>) -> Result<Option<Draft>> {
     let [(_, file)] = files else { return Ok(None) };

@@ -34,18 +34,13 @@ pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
     let mut found = Found::default();
     for (split, folder) in tree.parts(root)? {
         let Some((pictures, others)) = pictures_and_others(tree, &folder)? else { continue };
-        let inner = if pictures == folder { vec![] } else { parts_and_patients(tree, &pictures)? };
+        let inner = if pictures == folder { vec![] } else { tree.parts_and_patients(&pictures)? };
         for (part, inner) in inner {
             // `images/train` next to `alice/train`, or `images/patient1` next to `alice/patient1`.
             let patient = name(&inner);
-            let is_own = |own: &PathBuf| match part {
-                Some(_) => Split::from_folder(&name(own)) == part,
-                None => name(own).eq_ignore_ascii_case(&patient),
-            };
             let mut own = vec![];
             for (rater, folder) in &others {
-                let folders = tree.folders(folder)?.into_iter().filter(is_own);
-                own.extend(folders.map(|folder| (rater.clone(), folder)));
+                own.extend(tree.like(folder, part, &inner)?.map(|folder| (rater.clone(), folder)));
             }
             let patient = part.is_none().then_some(patient.as_str());
             found.add_part(tree, part.or(split), patient, &inner, &own)?;
@@ -57,16 +52,6 @@ pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
         (true, None) => Ok(None),
         (false, _) => Ok(sources::largest_first(found.drafts())),
     }
-}
-
-/// Returns the folders of parts in a folder of images, and the folders of patients if it holds no image itself.
-fn parts_and_patients(tree: &Tree<'_>, pictures: &Path) -> Result<Vec<(Option<Split>, PathBuf)>> {
-    let of_part = |folder: PathBuf| (Split::from_folder(&name(&folder)), folder);
-    let mut folders: Vec<_> = tree.folders(pictures)?.into_iter().map(of_part).collect();
-    let has_images = !tree.images(pictures)?.is_empty();
-    folders.retain(|(part, folder)| part.is_some() || !has_images && !tree.is_series(folder));
-    folders.sort_by_key(|(part, _)| part.is_none());
-    Ok(folders)
 }
 
 /// Returns the folder of images, by its name or by what its files hold, and the other folders next to it.
@@ -98,7 +83,7 @@ fn pictures_and_others(tree: &Tree<'_>, folder: &Path) -> Result<Option<(PathBuf
 }
 
 /// Returns `true` if the first files that can be read are all label maps by their values, and no pictures.
-fn are_label_maps<'a>(tree: &Tree<'_>, files: impl Iterator<Item = &'a PathBuf>) -> bool {
+pub(super) fn are_label_maps<'a>(tree: &Tree<'_>, files: impl Iterator<Item = &'a PathBuf>) -> bool {
     let mut known = files.take(LOOKED_INTO).filter_map(|path| tree.look(path).is_label_map()).peekable();
     known.peek().is_some() && known.all(|is_label_map| is_label_map)
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::{Dataset, Finding, FindingKind, LabelCoding, LabelPolicy};
 use crate::error::{DataError, Result};
-use crate::layouts::{DESCRIBED, Draft, OF_FOLDERS, PACKED, PER_CASE, csv_index, dataset_json, left_out};
+use crate::layouts::{BY_NAMES, DESCRIBED, Draft, OF_FOLDERS, PACKED, csv_index, dataset_json, left_out};
 use crate::resolve::Tree;
 use crate::resolve::files::{ends_in, entries, files_by_part, is_other_picture, name};
 
@@ -68,12 +68,15 @@ fn recognize(path: &Path) -> Result<Draft> {
     Ok(draft)
 }
 
-/// Like [`in_folder`], with folders per case.
+/// Like [`in_folder`], with layouts by the names of files alone.
 fn in_whole_folder(tree: &Tree<'_>, path: &Path) -> Result<(Option<Draft>, Vec<DataError>)> {
-    Ok(match in_folder(tree, path)? {
-        (None, strays) => (PER_CASE(tree, path)?, strays),
-        found => found,
-    })
+    let (mut found, strays) = in_folder(tree, path)?;
+    for attempt in BY_NAMES {
+        if found.is_none() {
+            found = attempt(tree, path)?;
+        }
+    }
+    Ok((found, strays))
 }
 
 pub(super) fn check_exists(path: &Path) -> Result<()> {
@@ -86,7 +89,7 @@ pub(super) fn check_exists(path: &Path) -> Result<()> {
 }
 
 /// Returns the dataset in a folder, by the first layout that fits, and files that are not the dataset they could be by their
-/// names. Folders per case are left to the caller, who may know the channels.
+/// names. Layouts by the names of files alone are left to the caller, who may know the channels.
 pub(super) fn in_folder(tree: &Tree<'_>, path: &Path) -> Result<(Option<Draft>, Vec<DataError>)> {
     let mut strays = vec![];
     for attempt in DESCRIBED {

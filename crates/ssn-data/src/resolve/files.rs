@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::dicom::folder_and_series;
 use ssn_io::{FileError, Format, Limits, Problem, read};
+use unicode_normalization::UnicodeNormalization;
 
 use crate::dataset::Split;
 use crate::error::{DataError, Result};
@@ -63,8 +64,14 @@ pub fn shape(path: &Path) -> Result<[usize; 4], FileError> {
     read(path, &Limits::default()).map(|image| image.shape)
 }
 
-/// The name of a file without its ending; `.nii.gz` and `.seg.nrrd` are one ending. A folder has none.
+/// Returns the name of a file without its ending; `.nii.gz` and `.seg.nrrd` are one ending, and a folder has none.
+///
+/// Accents are composed with their letters, as macOS stores them apart.
 pub fn stem(path: &Path) -> String {
+    written_stem(path).nfc().collect()
+}
+
+fn written_stem(path: &Path) -> String {
     if let Some((folder, _)) = folder_and_series(path) {
         return name(&folder);
     }

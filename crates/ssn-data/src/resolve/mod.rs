@@ -17,4 +17,6 @@ pub use cases::{FoundCase, RaterKey, Raters, first_unique, unique};
 pub use lexicon::Hint;
 pub use roles::{Role, channels_by_case, in_order};
 pub use tree::{Look, PartPath, Tree};
-pub use words::{BEFORE_RATER, BEHIND_CASE, channel_of, cuts, numbered, shared_ends, without_ends, words};
+pub use words::{
+    BEFORE_RATER, BEHIND_CASE, channel_of, cuts, numbered, shared_ends, without_ends, without_kinds, words,
+};

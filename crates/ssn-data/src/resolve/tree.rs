@@ -177,6 +177,25 @@ impl Tree<'_> {
         Ok(folders.filter_map(|folder| Some((Split::from_folder(&name(&folder))?, folder))).collect())
     }
 
+    /// Returns the folders of parts in a folder of images, and the folders of patients if it holds no image itself.
+    pub fn parts_and_patients(&self, pictures: &Path) -> Result<Vec<PartPath>> {
+        let of_part = |folder: PathBuf| (Split::from_folder(&name(&folder)), folder);
+        let mut folders: Vec<_> = self.folders(pictures)?.into_iter().map(of_part).collect();
+        let has_images = !self.images(pictures)?.is_empty();
+        folders.retain(|(part, folder)| part.is_some() || !has_images && !self.is_series(folder));
+        folders.sort_by_key(|(part, _)| part.is_none());
+        Ok(folders)
+    }
+
+    /// Returns the folder in a folder for the same part or patient as another one: `alice/train` for `images/train`.
+    pub fn like(&self, folder: &Path, part: Option<Split>, other: &Path) -> Result<Option<PathBuf>> {
+        let is_like = |own: &PathBuf| match part {
+            Some(_) => Split::from_folder(&name(own)) == part,
+            None => name(own).eq_ignore_ascii_case(&name(other)),
+        };
+        Ok(self.folders(folder)?.into_iter().find(is_like))
+    }
+
     /// Returns the files and DICOM series in a folder and up to `depth` folders below, and errors of listing.
     pub fn below(&self, folder: &Path, depth: usize) -> Vec<Result<PathBuf>> {
         let listed = match self.list(folder) {

@@ -1,5 +1,7 @@
 //! Words and parts of names.
 
+use unicode_normalization::UnicodeNormalization;
+
 use crate::resolve::Hint;
 
 /// Returns the words of a name in lower case. Letters and numbers are words of their own, and numbers have no leading
@@ -7,7 +9,7 @@ use crate::resolve::Hint;
 pub fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = vec![];
     let mut before = None;
-    for letter in name.chars() {
+    for letter in name.nfc() {
         let kind = letter.is_alphanumeric().then(|| letter.is_numeric());
         match words.last_mut() {
             Some(word) if kind.is_some() && kind == before => word.extend(letter.to_lowercase()),
@@ -88,6 +90,7 @@ mod tests {
     fn names_have_words() {
         assert_eq!(words("Case_007a"), texts(&["case", "7", "a"]));
         assert_eq!(words("IMG000-Ä.b"), texts(&["img", "0", "ä", "b"]));
+        assert_eq!(words("A\u{308}b"), texts(&["äb"]), "an accent apart");
         assert_eq!(core(&words("Seg_Case1_GT")), texts(&["case", "1"]));
         assert_eq!(core(&words("mask")), texts(&["mask"]));
     }

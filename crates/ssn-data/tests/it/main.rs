@@ -7,6 +7,7 @@ mod common;
 mod images;
 mod implausible_labels;
 mod layouts;
+mod one_folder;
 mod prepare;
 mod rater_folders;
 mod shared_data;

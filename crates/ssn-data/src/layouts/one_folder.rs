@@ -1,0 +1,125 @@
+//! Images and label maps in one folder: `scan1.png` with `scan1_mask.png`, or with `scan1_rater1.png` and
+//! `scan1_rater2.png`. Folders may be of parts, patients or kinds: `patient1/slice1.tif`, `benign/scan1.png`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::dataset::{Layout, Split};
+use crate::error::Result;
+use crate::layouts::Draft;
+use crate::layouts::rater_folders::are_label_maps;
+use crate::resolve::files::{name, stem};
+use crate::resolve::{
+    FoundCase, Hint, RaterKey, Tree, channels_by_case, cuts, in_order, unique, without_kinds, words,
+};
+
+/// Separators between the name of an image and what follows in the names of its label maps.
+const BEHIND_IMAGE: &[char] = &['_', '-', '.', ' '];
+
+pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
+    let (mut folders, mut inner) = (vec![], vec![]);
+    for (split, folder) in tree.parts(root)? {
+        for own in tree.folders(&folder)?.into_iter().filter(|own| Split::from_folder(&name(own)).is_none()) {
+            inner.push((split, Some(name(&own)), own));
+        }
+        folders.push((split, None, folder));
+    }
+    let mut found = found_in(tree, folders)?;
+    if found.is_empty() {
+        found = found_in(tree, inner)?;
+        if !are_of_many(&found) {
+            return Ok(None);
+        }
+    }
+    Ok((!found.is_empty()).then(|| Draft::of_cases(Layout::OneFolder, found)))
+}
+
+/// Returns `true` if folders hold several images with names of their own. A folder per case has one image, or the same
+/// names as others.
+fn are_of_many(found: &[FoundCase]) -> bool {
+    let mut names = BTreeMap::<&Option<String>, BTreeSet<String>>::new();
+    for case in found {
+        names.entry(&case.group).or_default().extend(case.images.iter().flatten().map(|path| stem(path)));
+    }
+    let mut sets = names.values();
+    let first = sets.next();
+    names.values().any(|set| set.len() > 1) && (names.len() == 1 || sets.any(|set| Some(set) != first))
+}
+
+type Folder = (Option<Split>, Option<String>, PathBuf);
+
+/// Returns the cases of folders in which at least half of the images have label maps.
+fn found_in(tree: &Tree<'_>, folders: Vec<Folder>) -> Result<Vec<FoundCase>> {
+    let (mut found, mut taken) = (vec![], BTreeSet::new());
+    for (split, group, folder) in folders {
+        let files: Vec<PathBuf> = tree.images(&folder)?.into_iter().filter(|path| path.is_file()).collect();
+        let (images, mut raters) = by_image(&files);
+        let labels: Vec<PathBuf> = raters.values().flatten().map(|(_, path)| path.clone()).collect();
+        if labels.is_empty() || 2 * raters.len() < images.len() || !are_label_maps(tree, labels.iter()) {
+            continue;
+        }
+        for (image, images) in in_order(&channels_by_case(&images, &labels)) {
+            let id = unique(split, group.as_deref(), image.clone(), &mut taken);
+            let mut case = FoundCase { id, group: group.clone(), split, images, ..FoundCase::default() };
+            let own = raters.remove(image).unwrap_or_default();
+            own.into_iter().for_each(|(rater, path)| case.add_labels(rater, path));
+            found.push(case);
+        }
+    }
+    Ok(found)
+}
+
+/// Label maps by image and rater.
+type ByImage = BTreeMap<String, Vec<(RaterKey, PathBuf)>>;
+
+/// Returns the images in a folder, and the label maps of each: files with the name of an image and words of labels or
+/// raters behind it.
+fn by_image(files: &[PathBuf]) -> (Vec<PathBuf>, ByImage) {
+    let stems: BTreeSet<String> = files.iter().map(|path| stem(path)).collect();
+    let (mut images, mut raters) = (vec![], ByImage::new());
+    for path in files {
+        let stem = stem(path);
+        let of_image = |(image, rest): (&str, &str)| {
+            let rater = stems.contains(image).then(|| rater_of(rest)).flatten()?;
+            Some((image.to_owned(), rater))
+        };
+        match cuts(&stem, BEHIND_IMAGE).find_map(of_image) {
+            Some((image, rater)) => raters.entry(image).or_default().push((rater, path.clone())),
+            None => images.push(path.clone()),
+        }
+    }
+    (images, raters)
+}
+
+/// Returns the rater of a label map by what follows the name of the image: `mask`, `mask_2`, `rater2` or `mask_anna`.
+fn rater_of(rest: &str) -> Option<RaterKey> {
+    let words = words(rest);
+    let is_labels = Hint::Labels.fits_one(&words) || Hint::Person.fits_one(&words);
+    let own = without_kinds(&words);
+    match own {
+        _ if !is_labels => None,
+        [] => Some(RaterKey::Number(0)),
+        own => Some(RaterKey::of(&own.concat())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_behind_images_are_raters() {
+        let name = |text: &str| Some(RaterKey::Name(text.to_owned()));
+        for (rest, expected) in [
+            ("mask", Some(RaterKey::Number(0))),
+            ("GT", Some(RaterKey::Number(0))),
+            ("mask_2", Some(RaterKey::Number(2))),
+            ("rater3", Some(RaterKey::Number(3))),
+            ("mask_Anna", name("anna")),
+            ("2", None),
+            ("t1", None),
+        ] {
+            assert_eq!(rater_of(rest), expected, "{rest}");
+        }
+    }
+}

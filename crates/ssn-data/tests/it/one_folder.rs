@@ -1,0 +1,134 @@
+//! Images and label maps in one folder, and parts and patients below a pair of folders.
+
+use ssn_data::{Cases, DataConfig, Dataset, Layout, Split};
+
+use crate::common::Folder;
+
+const SIZE: [usize; 3] = [1, 20, 24];
+
+fn image(folder: &Folder, name: &str, number: usize) {
+    folder.image(name, [1, 1, 20, 24], number);
+}
+
+/// Id, group, part and marked voxels of each rater, of all cases.
+fn cases(dataset: &Dataset) -> Vec<(&str, &str, Option<Split>, Vec<usize>)> {
+    let count = |map: &Vec<u8>| map.iter().filter(|label| **label > 0).count();
+    let of = |case: usize| {
+        let entry = &dataset.entries[case];
+        let marked = dataset.load(case).unwrap().raters.iter().map(count).collect();
+        (entry.id.as_str(), entry.group.as_str(), entry.split, marked)
+    };
+    (0..dataset.len()).map(of).collect()
+}
+
+#[test]
+fn masks_follow_the_names_of_their_images() {
+    for (first, second) in
+        [("_mask", None), (" (seg)", None), ("_rater1", Some("_rater2")), ("_GT_anna", Some("_GT_ben"))]
+    {
+        let folder = Folder::new();
+        for case in 1..=3 {
+            image(&folder, &format!("scan{case}.png"), case);
+            folder.labels(&format!("scan{case}{first}.png"), SIZE, 9 * case, 255);
+            second
+                .inspect(|second| folder.labels(&format!("scan{case}{second}.png"), SIZE, 9 * case + 1, 255));
+        }
+        image(&folder, "overview.png", 7);
+        let dataset = Dataset::open(folder.path()).unwrap();
+        assert_eq!(dataset.layout, Layout::OneFolder, "{first}");
+        let config =
+            DataConfig::parse(&format!("[data]\npath = {:?}\nexclude = [\"overview\"]", folder.path()));
+        let dataset = config.unwrap().open().unwrap();
+        let expected = |case: usize| match second {
+            Some(_) => vec![9 * case, 9 * case + 1],
+            None => vec![9 * case],
+        };
+        let found: Vec<_> = cases(&dataset).into_iter().map(|(.., marked)| marked).collect();
+        assert_eq!(found, [1, 2, 3].map(expected), "{first}");
+    }
+}
+
+#[test]
+fn slices_of_patients_stay_together() {
+    let folder = Folder::new();
+    for (patient, slice) in [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)] {
+        let name = format!("patient{patient}/p{patient}_{slice}");
+        image(&folder, &format!("{name}.tif"), slice);
+        folder.labels(&format!("{name}_mask.tif"), SIZE, 10 * patient + slice, 255);
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    assert_eq!(dataset.layout, Layout::OneFolder);
+    let groups: Vec<_> = cases(&dataset).into_iter().map(|(id, group, ..)| (id, group)).collect();
+    assert_eq!(groups[1..3], [("p1_2", "patient1"), ("p2_1", "patient2")]);
+    assert_eq!(dataset.load(4).unwrap().raters[0].iter().filter(|label| **label > 0).count(), 23);
+}
+
+#[test]
+fn a_folder_per_case_is_no_patient() {
+    let folder = Folder::new();
+    for case in 1..=3 {
+        image(&folder, &format!("case{case}/scan.png"), case);
+        folder.labels(&format!("case{case}/scan_mask.png"), SIZE, 9 * case, 255);
+    }
+    assert_eq!(Dataset::open(folder.path()).unwrap().layout, Layout::CaseFolders);
+}
+
+#[test]
+fn parts_and_patients_lie_below_a_pair_of_folders() {
+    let folder = Folder::new();
+    for (part, name) in [("train", "a"), ("train", "b"), ("val", "c")] {
+        image(&folder, &format!("images/{part}/{name}.png"), 1);
+        folder.labels(&format!("labels/{part}/{name}.png"), SIZE, 5, 255);
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    assert_eq!(dataset.layout, Layout::FolderPair);
+    let [train, validation] = [Split::Train, Split::Validation].map(Some);
+    let expected = [("a", "a", train, vec![5]), ("b", "b", train, vec![5]), ("c", "c", validation, vec![5])];
+    assert_eq!(cases(&dataset), expected);
+
+    let folder = Folder::new();
+    for (part, patient, slice) in
+        [("TRAIN", "p1", 1), ("TRAIN", "p1", 2), ("TRAIN", "p2", 1), ("Test", "p3", 1)]
+    {
+        image(&folder, &format!("{part}/Images/{patient}/s{slice}.png"), slice);
+        folder.labels(&format!("{part}/GroundTruth/{patient}/s{slice}_GT.png"), SIZE, 4 + slice, 255);
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    let expected = [
+        ("p1/s1", "p1", train, vec![5]),
+        ("p1/s2", "p1", train, vec![6]),
+        ("p2/s1", "p2", train, vec![5]),
+        ("p3/s1", "p3", Some(Split::Test), vec![5]),
+    ];
+    assert_eq!((dataset.layout, cases(&dataset)), (Layout::FolderPair, expected.to_vec()));
+}
+
+#[test]
+fn accents_may_be_apart_from_their_letters() {
+    let folder = Folder::new();
+    for (composed, apart) in [("M\u{fc}ller", "Mu\u{308}ller"), ("se\u{f1}or", "sen\u{303}or")] {
+        image(&folder, &format!("images/{composed}.png"), 1);
+        folder.labels(&format!("anna/{apart}.png"), SIZE, 5, 255);
+        folder.labels(&format!("ben/{composed}.png"), SIZE, 6, 255);
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    assert_eq!(
+        cases(&dataset).iter().map(|(.., marked)| marked.clone()).collect::<Vec<_>>(),
+        [[5, 6], [5, 6]]
+    );
+}
+
+#[test]
+fn a_rater_with_inverted_masks_is_noticed() {
+    let folder = Folder::new();
+    for case in 1..=3 {
+        image(&folder, &format!("images/c{case}.png"), case);
+        folder.labels(&format!("anna/c{case}.png"), SIZE, 40 + case, 255);
+        folder.labels(&format!("ben/c{case}.png"), SIZE, 430 + case, 255);
+    }
+    let report =
+        ssn_data::check(&Dataset::open(folder.path()).unwrap(), None, &ssn_data::parallel::unwatched);
+    let reasons: Vec<&str> = report.findings.iter().map(|finding| finding.reason.as_str()).collect();
+    let expected = "ben marks 90 % of all voxels, other raters 9 %: are the masks of ben inverted?";
+    assert!(reasons.contains(&expected), "{reasons:?}");
+}
