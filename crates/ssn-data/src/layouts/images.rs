@@ -9,7 +9,7 @@ use ssn_io::{Format, Limits};
 use crate::dataset::{Dataset, Finding, FindingKind, LabelPolicy, Layout, ReadOptions, unnamed_channels};
 use crate::error::{DataError, Result};
 use crate::layouts::recognize::{check_exists, in_folder, nothing_in, of_file, stray};
-use crate::layouts::{DatasetOverrides, Draft};
+use crate::layouts::{DatasetOverrides, Draft, one_folder};
 use crate::resolve::files::{check_name, is_image, name, natural_order, stem};
 use crate::resolve::{BEHIND_CASE, FoundCase, RaterKey, Role, Tree, channel_of, cuts, first_unique};
 
@@ -38,7 +38,10 @@ impl Dataset {
             check_exists(path)?;
             check_name(path)?;
             if path.is_dir() {
-                let (draft, strays) = in_folder(&tree, path)?;
+                let (mut draft, strays) = in_folder(&tree, path)?;
+                if draft.is_none() {
+                    draft = images_and_labels(&tree, path, channels)?;
+                }
                 findings.extend(strays.iter().map(stray));
                 match draft {
                     Some(draft) => drafts.push((path, draft)),
@@ -66,6 +69,15 @@ impl Dataset {
         all.findings.extend(findings);
         Ok(all)
     }
+}
+
+/// Returns the dataset of images and label maps in one folder, if each image has the channels of a model: otherwise its
+/// files may be channels.
+fn images_and_labels(tree: &Tree<'_>, folder: &Path, channels: &[String]) -> Result<Option<Draft>> {
+    let draft = one_folder::recognize(tree, folder)?;
+    let fits =
+        |draft: &Draft| draft.channels_of_the_first(folder).is_ok_and(|own| own.len() == channels.len());
+    Ok(draft.filter(fits))
 }
 
 /// Returns the images in a folder that is not a dataset, or an error if there are none.

@@ -10,7 +10,7 @@ use crate::layouts::Draft;
 use crate::layouts::rater_folders::are_label_maps;
 use crate::resolve::files::{name, stem};
 use crate::resolve::{
-    FoundCase, Hint, RaterKey, Tree, channels_by_case, cuts, in_order, unique, without_kinds, words,
+    FoundCase, Hint, RaterKey, Role, Tree, channels_by_case, cuts, in_order, unique, without_kinds, words,
 };
 
 /// Separators between the name of an image and what follows in the names of its label maps.
@@ -53,15 +53,17 @@ fn found_in(tree: &Tree<'_>, folders: Vec<Folder>) -> Result<Vec<FoundCase>> {
     let (mut found, mut taken) = (vec![], BTreeSet::new());
     for (split, group, folder) in folders {
         let files: Vec<PathBuf> = tree.images(&folder)?.into_iter().filter(|path| path.is_file()).collect();
-        let (images, mut raters) = by_image(&files);
-        let labels: Vec<PathBuf> = raters.values().flatten().map(|(_, path)| path.clone()).collect();
-        if labels.is_empty() || 2 * raters.len() < images.len() || !are_label_maps(tree, labels.iter()) {
+        let mut parts = Parts::of(&files);
+        let labels: Vec<PathBuf> = parts.raters.values().flatten().map(|(_, path)| path.clone()).collect();
+        let is_labeled = !labels.is_empty() && 2 * parts.raters.len() >= parts.images.len();
+        if !is_labeled || !are_label_maps(tree, labels.iter()) {
             continue;
         }
-        for (image, images) in in_order(&channels_by_case(&images, &labels)) {
+        for (image, images) in in_order(&channels_by_case(&parts.images, &labels)) {
             let id = unique(split, group.as_deref(), image.clone(), &mut taken);
-            let mut case = FoundCase { id, group: group.clone(), split, images, ..FoundCase::default() };
-            let own = raters.remove(image).unwrap_or_default();
+            let (group, mask) = (group.clone(), parts.regions.remove(image));
+            let mut case = FoundCase { id, group, split, images, mask, ..FoundCase::default() };
+            let own = parts.raters.remove(image).unwrap_or_default();
             own.into_iter().for_each(|(rater, path)| case.add_labels(rater, path));
             found.push(case);
         }
@@ -69,26 +71,37 @@ fn found_in(tree: &Tree<'_>, folders: Vec<Folder>) -> Result<Vec<FoundCase>> {
     Ok(found)
 }
 
-/// Label maps by image and rater.
-type ByImage = BTreeMap<String, Vec<(RaterKey, PathBuf)>>;
+/// The files in a folder by what they are.
+#[derive(Default)]
+struct Parts {
+    images: Vec<PathBuf>,
+    /// Label maps by image: files with its name, and words of labels or raters behind it.
+    raters: BTreeMap<String, Vec<(RaterKey, PathBuf)>>,
+    /// Regions of interest by image.
+    regions: BTreeMap<String, PathBuf>,
+}
 
-/// Returns the images in a folder, and the label maps of each: files with the name of an image and words of labels or
-/// raters behind it.
-fn by_image(files: &[PathBuf]) -> (Vec<PathBuf>, ByImage) {
-    let stems: BTreeSet<String> = files.iter().map(|path| stem(path)).collect();
-    let (mut images, mut raters) = (vec![], ByImage::new());
-    for path in files {
-        let stem = stem(path);
-        let of_image = |(image, rest): (&str, &str)| {
-            let rater = stems.contains(image).then(|| rater_of(rest)).flatten()?;
-            Some((image.to_owned(), rater))
-        };
-        match cuts(&stem, BEHIND_IMAGE).find_map(of_image) {
-            Some((image, rater)) => raters.entry(image).or_default().push((rater, path.clone())),
-            None => images.push(path.clone()),
+impl Parts {
+    fn of(files: &[PathBuf]) -> Self {
+        let stems: BTreeSet<String> = files.iter().map(|path| stem(path)).collect();
+        let mut parts = Self::default();
+        for path in files {
+            let stem = stem(path);
+            let mut cuts = cuts(&stem, BEHIND_IMAGE).filter(|(image, _)| stems.contains(*image));
+            let is_other = |rest: &str| Role::of(rest) == Role::Mask || rater_of(rest).is_some();
+            match cuts.find(|(_, rest)| is_other(rest)) {
+                Some((image, rest)) if Role::of(rest) == Role::Mask => {
+                    parts.regions.insert(image.to_owned(), path.clone());
+                }
+                Some((image, rest)) => {
+                    let own = parts.raters.entry(image.to_owned()).or_default();
+                    own.extend(rater_of(rest).map(|rater| (rater, path.clone())));
+                }
+                None => parts.images.push(path.clone()),
+            }
         }
+        parts
     }
-    (images, raters)
 }
 
 /// Returns the rater of a label map by what follows the name of the image: `mask`, `mask_2`, `rater2` or `mask_anna`.

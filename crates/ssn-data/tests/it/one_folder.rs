@@ -49,6 +49,27 @@ fn masks_follow_the_names_of_their_images() {
 }
 
 #[test]
+fn the_folder_of_a_dataset_is_read_alike_for_training_and_for_prediction() {
+    let folder = Folder::new();
+    for case in 1..=3 {
+        image(&folder, &format!("scan{case}.png"), case);
+        folder.labels(&format!("scan{case}_mask.png"), SIZE, 9 * case, 255);
+        folder.labels(&format!("scan{case}_roi.png"), SIZE, 300, 1);
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    let paths = [folder.path().to_owned()];
+    let mut images = Dataset::of_images(&paths, &dataset.channels, &dataset.classes).unwrap();
+    images.read_labels_as(&dataset.classes, None);
+    for dataset in [dataset, images] {
+        let cases: Vec<_> = (0..dataset.len()).map(|case| dataset.load_raw(case).unwrap()).collect();
+        let inside = |case: &ssn_data::Case| case.mask.as_ref().unwrap().iter().filter(|m| **m > 0).count();
+        let found: Vec<_> =
+            cases.iter().map(|case| (case.id.as_str(), case.raters.len(), inside(case))).collect();
+        assert_eq!(found, [("scan1", 1, 300), ("scan2", 1, 300), ("scan3", 1, 300)]);
+    }
+}
+
+#[test]
 fn slices_of_patients_stay_together() {
     let folder = Folder::new();
     for (patient, slice) in [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)] {
