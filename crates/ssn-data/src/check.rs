@@ -499,7 +499,8 @@ fn figures(f: &mut fmt::Formatter<'_>, statistics: &Statistics, cases: usize) ->
         let along: Vec<String> = along.into_iter().map(axis).collect();
         writeln!(f, "  spacing    {} mm; {axes}", along.join(" × "))?;
     }
-    for (number, channel) in statistics.channels.iter().enumerate() {
+    let channels = statistics.channels.iter().filter(|_| statistics.cases > 0);
+    for (number, channel) in channels.enumerate() {
         let head = if number == 0 { "channels" } else { "" };
         let [low, high] = channel.range.map(|x| rounded(f64::from(x)));
         writeln!(f, "  {head:<10} {:<16} {low} to {high}", channel.name)?;

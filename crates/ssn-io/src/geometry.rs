@@ -131,6 +131,24 @@ impl Geometry {
         *self == Self::default() || self.with_x_and_y_flipped() == Self::default()
     }
 
+    /// Returns the voxel `[k, j, i]` of this grid at which another grid of the same axes and spacing begins.
+    ///
+    /// Returns `None` if they differ, or begin between voxels.
+    pub fn offset_of(&self, other: &Self) -> Option<[isize; 3]> {
+        const CLOSE: f64 = 0.02;
+        let is_same = |axis: usize| {
+            let cosine: f64 = (0..3).map(|row| self.direction[row][axis] * other.direction[row][axis]).sum();
+            cosine > 0.9999 && (self.spacing[axis] / other.spacing[axis] - 1.0).abs() < 1e-3
+        };
+        let along = |axis: usize| -> Option<isize> {
+            let shift = (0..3).map(|row| self.direction[row][axis] * (other.origin[row] - self.origin[row]));
+            let voxels = shift.sum::<f64>() / self.spacing[axis];
+            ((voxels - voxels.round()).abs() < CLOSE).then_some(voxels.round() as isize)
+        };
+        let place = [along(2)?, along(1)?, along(0)?];
+        (0..3).all(is_same).then_some(place)
+    }
+
     /// Describes how the axes of `other` point another way than the axes of this grid, to follow "the voxels are".
     ///
     /// Returns `None` if they are within a degree of each other. Axes of a single voxel do not count.

@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::path::Path;
 
+pub mod dicom;
 #[cfg(feature = "noise")]
 pub mod noise;
 pub mod process;

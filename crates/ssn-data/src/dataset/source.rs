@@ -13,6 +13,7 @@ use std::thread::{self, ScopedJoinHandle};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use ssn_io::dicom::folder_and_series;
 use ssn_io::limits::check_left;
 use ssn_io::{
     FileError, Format, Geometry, Limits, Problem, Tolerance, Volume, files_of, nifti, open_file, read,
@@ -221,6 +222,33 @@ fn has_place(path: &Path, source: Option<&[u8]>) -> bool {
     !is_picture(path) && source.is_none_or(nifti::has_geometry)
 }
 
+fn is_dicom(path: &Path) -> bool {
+    matches!(Format::of(path), Ok(Format::Dicom))
+}
+
+/// Extends a DICOM segmentation, whose file leaves out empty slices, to the grid of its image. It stays as it is if the
+/// grids do not fit or marked voxels would be lost.
+///
+/// # Shapes
+/// `[1, d, h, w]` → `[1, d', h', w']`.
+fn on_grid(labels: Volume<u8>, grid: &ReferenceGrid) -> Volume<u8> {
+    let [.., h, w] = labels.shape;
+    let Some(start) = grid.geometry.offset_of(&labels.geometry) else { return labels };
+    let [depth, height, width] = grid.shape;
+    let mut data = vec![0; depth * height * width];
+    for (at, &label) in labels.data.iter().enumerate().filter(|(_, label)| **label > 0) {
+        let place = [at / (w * h), at / w % h, at % w];
+        let place = [0, 1, 2].map(|axis| start[axis] + place[axis] as isize);
+        let is_inside = (0..3).all(|axis| (0..grid.shape[axis] as isize).contains(&place[axis]));
+        if !is_inside {
+            return labels;
+        }
+        let [z, y, x] = place.map(|place| place as usize);
+        data[(z * height + y) * width + x] = label;
+    }
+    Volume { data, shape: [1, depth, height, width], geometry: grid.geometry }
+}
+
 /// The center crop of `side` pixels along height and width; a shorter side stays as it is.
 fn center_crop<T: Copy>(volume: Volume<T>, side: Option<usize>) -> Volume<T> {
     let Some(side) = side else { return volume };
@@ -393,7 +421,10 @@ impl CaseReader<'_> {
             let labels = image.to_labels().map_err(|problem| Finding::unreadable(problem.in_file(path)))?;
             Ok((labels, image.source))
         };
-        let (labels, source) = read().map_err(|finding| self.findings.push(finding)).ok()?;
+        let (mut labels, source) = read().map_err(|finding| self.findings.push(finding)).ok()?;
+        if let Some(grid) = grid.as_ref().filter(|_| folder_and_series(path).is_some() || is_dicom(path)) {
+            labels = on_grid(labels, grid);
+        }
         let labels = center_crop(labels, self.dataset.reading.center_crop);
         self.fits(grid, path, &labels, has_place(path, source.as_deref())).then_some(labels.data)
     }

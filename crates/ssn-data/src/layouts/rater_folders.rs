@@ -8,6 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use ssn_io::dicom::has_labels;
+
 use crate::dataset::{CaseEntry, Finding, FindingKind, Layout, RaterMaps, Split};
 use crate::error::{DataError, Result};
 use crate::layouts::Draft;
@@ -99,10 +101,10 @@ pub(super) struct RaterFolder {
     pub(super) is_labels: bool,
 }
 
-/// Returns the files of a folder that may be label maps; folders of DICOM slices are images, and previews next to label
+/// Returns the files of a folder that may be label maps, and folders of a DICOM segmentation; folders of slices are images, and previews next to label
 /// maps are left out.
 fn label_files(tree: &Tree<'_>, folder: &Path) -> Result<Vec<PathBuf>> {
-    let files = tree.images(folder)?.into_iter().filter(|path| path.is_file());
+    let files = tree.images(folder)?.into_iter().filter(|path| path.is_file() || has_labels(path));
     let (made, own) = files.partition::<Vec<_>, _>(|path| Hint::Made.fits_one(&words(&stem(path))));
     Ok(if own.is_empty() { made } else { own })
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ssn_io::dicom::folder_and_series;
+use ssn_io::dicom::{folder_and_series, has_labels};
 use ssn_io::{FileError, Format, Limits, Problem, read};
 use unicode_normalization::UnicodeNormalization;
 
@@ -45,9 +45,13 @@ pub fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Whether a name ends as those of images do. A DICOM file is a slice of one: the image is its folder.
+/// Returns `true` if a name ends like those of images. A DICOM file is an image if it holds labels; otherwise it is a slice,
+/// and the image is its folder.
 pub fn is_image(path: &Path) -> bool {
-    Format::of(path).is_ok_and(|format| format != Format::Dicom)
+    match Format::of(path) {
+        Ok(Format::Dicom) => has_labels(path),
+        format => format.is_ok(),
+    }
 }
 
 /// Endings of pictures that are not read.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ssn_io::{Geometry, Image, Limits, Segment, Voxels, write, write_labels};
+use ssn_testing::dicom::Segmentation;
 
 /// A folder that goes away with the test.
 pub struct Folder(tempfile::TempDir);
@@ -95,6 +96,19 @@ impl Folder {
             &pixels,
         ];
         fs::write(self.file(&format!("{folder}/{}{series}{z}", series.len())), bytes.concat()).unwrap();
+    }
+
+    /// A DICOM segmentation for a series of [`Self::slice`]s: two pixels of `tumor` at the height `z`, one of `vessel` above.
+    pub fn segmentation(&self, name: &str, z: u16) {
+        let marks = |marked: &[usize]| (0..12).map(|at| marked.contains(&at)).collect();
+        let segmentation = Segmentation {
+            size: [3, 4],
+            spacing: [0.5, 0.5],
+            segments: vec![(1, "vessel"), (2, "tumor")],
+            frames: vec![(2, f64::from(z), marks(&[5, 6])), (1, f64::from(z + 1), marks(&[11]))],
+            is_fractional: false,
+        };
+        fs::write(self.file(name), segmentation.encode()).unwrap();
     }
 
     /// A DICOM series of some slices in a folder.

@@ -4,6 +4,7 @@
 
 mod bad_datasets;
 mod common;
+mod dicom_labels;
 mod images;
 mod implausible_labels;
 mod layouts;

@@ -6,11 +6,12 @@
 //! would move everything behind it.
 //!
 //! Read are gray values of 8, 16 and 32 bits, signed or not, as they are or compressed by RLE, JPEG baseline or lossless
-//! JPEG. Multi-frame files, colors, `MONOCHROME1` (which ITK inverts and pydicom does not), JPEG-LS, JPEG 2000 and
+//! JPEG, and segmentations (SEG) as label maps. Other multi-frame files, RTSTRUCT, colors, `MONOCHROME1` (which ITK inverts and pydicom does not), JPEG-LS, JPEG 2000 and
 //! deflated files are refused.
 //!
 //! The standard: <https://dicom.nema.org/medical/dicom/current/output/html/part03.html>, section C.7.6.
 
+mod segmentation;
 mod slice;
 
 use std::collections::BTreeMap;
@@ -19,10 +20,12 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{FileError, Problem, refused};
 use crate::formats::Format;
+use crate::formats::dicom::segmentation::is_segmentation;
 use crate::formats::dicom::slice::{
     COLUMNS, MODALITY, ORIENTATION, PIXEL_SPACING, POSITION, Plane, ROWS, SERIES_DESCRIPTION, SERIES_NUMBER,
     SERIES_UID, SPACING_BETWEEN_SLICES, Slice, dot, not_dicom, opened,
 };
+use crate::formats::seg_nrrd::Segment;
 use crate::formats::text_header::{checked_geometry, shown};
 use crate::geometry::Geometry;
 use crate::limits::{Limits, check_left, memory_of, within};
@@ -71,16 +74,61 @@ pub fn folder_and_series(path: &Path) -> Option<(PathBuf, Option<String>)> {
     Path::new(folder).is_dir().then(|| (folder.into(), Some(series.to_owned())))
 }
 
-/// Whether a folder itself holds a DICOM file, among the first files whose names are not those of another format.
+/// Returns `true` for labels: a segmentation, in a file or alone in a folder, or contours of RTSTRUCT, which [`read_file`]
+/// refuses with advice.
+pub fn has_labels(path: &Path) -> bool {
+    if path.is_dir() {
+        return matches!(kinds(path), Kinds { images: 0, labels: 1 });
+    }
+    matches!(Slice::open(path, &Limits::default()), Ok(Some(slice)) if is_labels(&slice))
+}
+
+fn is_labels(slice: &Slice) -> bool {
+    is_segmentation(slice) || slice.text(MODALITY) == RTSTRUCT
+}
+
+const RTSTRUCT: &str = "RTSTRUCT";
+
+/// Returns the segments of a segmentation, in a file or alone in a folder; none for other files.
+pub fn segments(path: &Path, limits: &Limits) -> Result<Vec<Segment>, FileError> {
+    let slices = match folder_and_series(path) {
+        Some((folder, series)) => chosen(&folder, series.as_deref(), limits)?.1,
+        None => Slice::open(path, limits).map_err(|problem| problem.in_file(path))?.into_iter().collect(),
+    };
+    let [slice] = &slices[..] else { return Ok(vec![]) };
+    if !is_segmentation(slice) {
+        return Ok(vec![]);
+    }
+    segmentation::segments(slice, limits).map_err(|problem| problem.in_file(path))
+}
+
+/// Whether a folder itself holds a DICOM image, among the first files whose names are not those of another format, or a
+/// segmentation alone.
 pub fn is_series_folder(folder: &Path) -> bool {
-    let Ok(entries) = fs::read_dir(folder) else { return false };
+    let Kinds { images, labels } = kinds(folder);
+    images > 0 || labels == 1
+}
+
+/// DICOM files in a folder, up to the first image.
+#[derive(Default)]
+struct Kinds {
+    images: usize,
+    labels: usize,
+}
+
+fn kinds(folder: &Path) -> Kinds {
+    let mut found = Kinds::default();
+    let Ok(entries) = fs::read_dir(folder) else { return found };
     let paths = entries.flatten().map(|entry| entry.path());
-    let mut paths = paths.filter(|path| !matches!(Format::of(path), Ok(format) if format != Format::Dicom));
-    paths
-        .by_ref()
-        .filter(|path| path.is_file())
-        .take(MOST_OPENED)
-        .any(|path| matches!(opened(&path), Ok(Some(_))))
+    let paths = paths.filter(|path| !matches!(Format::of(path), Ok(format) if format != Format::Dicom));
+    for path in paths.filter(|path| path.is_file()).take(MOST_OPENED) {
+        match opened(&path) {
+            Ok(Some(_)) if has_labels(&path) => found.labels += 1,
+            Ok(Some(_)) => return Kinds { images: 1, ..found },
+            _ => {}
+        }
+    }
+    found
 }
 
 /// The series of a folder that `series` means, a description, number or UID; without one, the folder must hold a single
@@ -91,7 +139,10 @@ pub fn find_series(folder: &Path, series: Option<&str>, limits: &Limits) -> Resu
 
 /// The files of a series in the order of its slices; `series` as in [`find_series`].
 pub fn series_files(folder: &Path, series: Option<&str>, limits: &Limits) -> Result<Vec<PathBuf>, FileError> {
-    let (slices, _) = straight_block(folder, chosen(folder, series, limits)?.1)?;
+    let mut slices = chosen(folder, series, limits)?.1;
+    if !slices.iter().any(is_segmentation) {
+        slices = straight_block(folder, slices)?.0;
+    }
     Ok(slices.into_iter().map(|slice| slice.path).collect())
 }
 
@@ -103,7 +154,13 @@ pub fn read_series(folder: &Path, series: Option<&str>, limits: &Limits) -> Resu
 /// The image of one file, of depth 1.
 pub fn read_file(path: &Path, limits: &Limits) -> Result<Image, FileError> {
     let slice = Slice::open(path, limits).and_then(|slice| slice.ok_or_else(not_dicom));
-    image_of(path, vec![slice.map_err(|problem| problem.in_file(path))?], limits)
+    let slice = slice.map_err(|problem| problem.in_file(path))?;
+    if slice.text(MODALITY) == RTSTRUCT {
+        let what = "RTSTRUCT, contours instead of voxels,".to_owned();
+        let advice = "convert it to a label map, for example with 3D Slicer, plastimatch or dcmrtstruct2nii";
+        return Err(Problem::Unsupported { what, advice }.in_file(path));
+    }
+    image_of(path, vec![slice], limits)
 }
 
 type Series = (SeriesInfo, Vec<Slice>);
@@ -131,6 +188,11 @@ fn by_series(folder: &Path, limits: &Limits) -> Result<Vec<Series>, FileError> {
         }
     }
     let mut found: Vec<Series> = found.into_values().collect();
+    // A segmentation next to the slices of its image is no image.
+    let is_labels = |(_, slices): &Series| slices.iter().all(is_segmentation);
+    if !found.iter().all(is_labels) {
+        found.retain(|series| !is_labels(series));
+    }
     found.sort_by_key(|(info, _)| info.number);
     Ok(found)
 }
@@ -282,6 +344,11 @@ fn distance(block: &[(Slice, Plane)], across: [f64; 3]) -> Result<f64, (Option<&
 
 /// The image of slices. `place` is what a message names that is about no single one.
 fn image_of(place: &Path, slices: Vec<Slice>, limits: &Limits) -> Result<Image, FileError> {
+    if let [slice] = &slices[..]
+        && is_segmentation(slice)
+    {
+        return segmentation::image(slice, limits).map_err(|problem| problem.in_file(&slice.path));
+    }
     let (slices, geometry) = straight_block(place, slices)?;
     let format = |slice: &Slice| slice.format().map_err(|problem| problem.in_file(&slice.path));
     let formats = slices.iter().map(format).collect::<Result<Vec<_>, _>>()?;

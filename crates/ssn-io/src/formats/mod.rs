@@ -136,10 +136,13 @@ pub fn files_of(path: &Path, limits: &Limits) -> Result<Vec<PathBuf>, FileError>
     }
 }
 
-/// The segments of a `.seg.nrrd` file; none for other formats, which have no names.
+/// Returns the segments of a `.seg.nrrd` file or a DICOM segmentation; none for other formats, which have no names.
 pub fn read_segments(path: &Path, limits: &Limits) -> Result<Vec<Segment>, FileError> {
-    if Format::of(path).ok() != Some(Format::SegNrrd) {
-        return Ok(vec![]);
+    match Format::of(path) {
+        Ok(Format::SegNrrd) => {}
+        Ok(Format::Dicom) => return dicom::segments(path, limits),
+        _ if path.is_dir() => return dicom::segments(path, limits),
+        _ => return Ok(vec![]),
     }
     let read = || -> Result<Vec<Segment>, Problem> {
         let (mut file, mut start) = (open_file(path)?, vec![]);

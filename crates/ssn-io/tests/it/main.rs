@@ -4,6 +4,7 @@
 
 mod changed_bytes;
 mod dicom;
+mod dicom_seg;
 mod files;
 mod hdf5;
 mod hostile_files;

@@ -23,7 +23,7 @@ use crate::open::open_file;
 use crate::volume::{ByteOrder, VoxelType, Voxels};
 
 /// Group and element.
-type Tag = (u16, u16);
+pub(super) type Tag = (u16, u16);
 
 /// An attribute of a slice: its tag, and its keyword in the standard.
 #[derive(Clone, Copy)]
@@ -59,9 +59,12 @@ attributes! {
     PIXEL_REPRESENTATION 0x0028 0x0103 "PixelRepresentation";
     INTERCEPT 0x0028 0x1052 "RescaleIntercept";
     SLOPE 0x0028 0x1053 "RescaleSlope";
+    SEGMENTATION_TYPE 0x0062 0x0001 "SegmentationType";
+    LARGEST_FRACTION 0x0062 0x000e "MaximumFractionalValue";
 }
 const SYNTAX: Tag = (0x0002, 0x0010);
 const PIXEL_DATA: Tag = (0x7fe0, 0x0010);
+const AFTER_PIXEL_DATA: Tag = (PIXEL_DATA.0, PIXEL_DATA.1 + 1);
 
 /// How the pixel data of a transfer syntax is stored.
 #[derive(Clone, Copy)]
@@ -147,16 +150,20 @@ impl Slice {
             }
             let (mut meta, mut syntax) = (vec![], String::new());
             (&mut file).take(meta_length).read_to_end(&mut meta)?;
-            elements(Cursor::new(&meta), meta_length, EXPLICIT, (3, 0), |tag, bytes| {
+            elements(Cursor::new(&meta), meta_length, EXPLICIT, (3, 0), is_needed, |_, tag, bytes| {
                 if tag == SYNTAX {
                     syntax = plain_text(&bytes);
                 }
+                Ok(())
             })?;
             if syntax.is_empty() || syntax == DEFLATED {
                 return Err(other_syntax(&syntax));
             }
             let (data_set, mut found) = (file.stream_position()?, BTreeMap::new());
-            elements(file, length, &syntax, PIXEL_DATA, |tag, bytes| drop(found.insert(tag, bytes)))?;
+            elements(file, length, &syntax, PIXEL_DATA, is_needed, |_, tag, bytes| {
+                found.insert(tag, bytes);
+                Ok(())
+            })?;
             Ok(Some(Self { path: path.to_owned(), syntax, data_set, elements: found }))
         })
     }
@@ -188,15 +195,26 @@ impl Slice {
     /// The decimal numbers of an attribute; nothing where there is none.
     pub fn decimals<const N: usize>(&self, attribute: Attribute) -> Result<Option<[f64; N]>, Problem> {
         let text = self.text(attribute);
-        if text.is_empty() {
-            return Ok(None);
+        if text.is_empty() { Ok(None) } else { decimals(attribute, &text).map(Some) }
+    }
+
+    /// Hands out wanted elements inside sequences before the pixel data.
+    pub fn nested(
+        &self,
+        is_wanted: impl Fn(&Place, Tag) -> bool,
+        keep: impl FnMut(&Place, Tag, Vec<u8>) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
+        let Some((mut file, length)) = opened(&self.path)? else { return Err(not_dicom()) };
+        file.seek(SeekFrom::Start(self.data_set))?;
+        catch_panic(PART, || elements(file, length, &self.syntax, PIXEL_DATA, is_wanted, keep))
+    }
+
+    /// Returns the bytes of pixel data without compression, in little-endian order.
+    pub fn plain_pixel_data(&self) -> Result<Vec<u8>, Problem> {
+        match self.syntax.as_str() {
+            IMPLICIT | EXPLICIT => catch_panic(PART, || self.pixel_data()),
+            other => Err(other_syntax(other)),
         }
-        let numbers: Option<Vec<f64>> = text.split('\\').map(|word| word.trim().parse().ok()).collect();
-        let finite = numbers.filter(|numbers| numbers.iter().all(|x| x.is_finite()));
-        let numbers = finite.and_then(|numbers| numbers.try_into().ok());
-        let refuse =
-            || refused(attribute.name, shown(&text), "as many finite numbers as it has axes", EXPORT);
-        numbers.map(Some).ok_or_else(refuse)
     }
 
     /// The plane of the slice in LPS.
@@ -207,23 +225,7 @@ impl Slice {
         };
         let position = self.decimals(POSITION)?.ok_or_else(absent(POSITION))?;
         let axes: [f64; 6] = self.decimals(ORIENTATION)?.ok_or_else(absent(ORIENTATION))?;
-        // The first is the distance of rows, along j.
-        let [j, i] = self.decimals(PIXEL_SPACING)?.ok_or_else(absent(PIXEL_SPACING))?;
-        let [row, column] = [0, 3].map(|at| [axes[at], axes[at + 1], axes[at + 2]]);
-        let near = |x: f64, wanted: f64| (x - wanted).abs() < 1e-3;
-        let right = near(dot(row, row), 1.0) && near(dot(column, column), 1.0) && near(dot(row, column), 0.0);
-        match normal(row, column) {
-            // As ITK: what is left of digits in the columns is given up.
-            Some(across) if right => Ok(Plane {
-                position,
-                axes: [normal(column, across).unwrap_or(row), normal(across, row).unwrap_or(column), across],
-                spacing: [i, j],
-            }),
-            _ => {
-                let allowed = "two unit vectors at right angles";
-                Err(refused(ORIENTATION.name, shown(&self.text(ORIENTATION)), allowed, EXPORT))
-            }
-        }
+        Plane::new(position, axes, self.decimals(PIXEL_SPACING)?.ok_or_else(absent(PIXEL_SPACING))?)
     }
 
     /// What the values of the slice are.
@@ -315,24 +317,35 @@ impl Slice {
         let Some((mut file, length)) = opened(&self.path)? else { return Err(not_dicom()) };
         file.seek(SeekFrom::Start(self.data_set))?;
         let (mut found, mut all) = (false, vec![]);
-        elements(file, length, &self.syntax, (PIXEL_DATA.0, PIXEL_DATA.1 + 1), |tag, mut bytes| {
+        elements(file, length, &self.syntax, AFTER_PIXEL_DATA, is_needed, |_, tag, mut bytes| {
             if tag == PIXEL_DATA {
                 found = true;
                 all.append(&mut bytes);
             }
+            Ok(())
         })?;
         let advice = "the file holds no image: export the series again";
         if found { Ok(all) } else { Err(missing("PixelData", "given in every image", advice)) }
     }
 }
 
-/// Hands out the elements of the first level that are wanted, and fragments of pixel data, up to a tag.
+/// Sequences around an element, each with the number of its item, from 1.
+pub(super) type Place = [(Tag, usize)];
+
+/// Returns `true` for the elements of the first level that a slice needs.
+fn is_needed(place: &Place, tag: Tag) -> bool {
+    let known = || tag == SYNTAX || tag == PIXEL_DATA || ATTRIBUTES.iter().any(|known| known.tag == tag);
+    place.is_empty() && known()
+}
+
+/// Hands out the wanted elements, and fragments of pixel data, up to a tag of the first level.
 fn elements(
     file: impl Read + Seek,
     length: u64,
     syntax: &str,
     end: Tag,
-    mut keep: impl FnMut(Tag, Vec<u8>),
+    is_wanted: impl Fn(&Place, Tag) -> bool,
+    mut keep: impl FnMut(&Place, Tag, Vec<u8>) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
     let syntax = match syntax {
         IMPLICIT => IMPLICIT_VR_LITTLE_ENDIAN.erased(),
@@ -340,26 +353,33 @@ fn elements(
         _ => EXPLICIT_VR_LITTLE_ENDIAN.erased(),
     };
     let mut reader = LazyDataSetReader::new_with_ts(file, &syntax).map_err(damaged)?;
-    // How deep in sequences, and which item of the pixel data: the first one is a table.
-    let (mut depth, mut item) = (0, 0);
+    let mut place: Vec<(Tag, usize)> = vec![];
     while let Some(token) = reader.advance() {
         let token = token.map_err(damaged)?;
         let (tag, part, needed, at) = match &token {
-            LazyDataToken::SequenceStart { tag, .. } if depth == 0 && (tag.0, tag.1) >= end => return Ok(()),
-            LazyDataToken::ElementHeader(header) if depth == 0 && (header.tag.0, header.tag.1) >= end => {
+            LazyDataToken::SequenceStart { tag, .. } if place.is_empty() && (tag.0, tag.1) >= end => {
                 return Ok(());
             }
-            LazyDataToken::PixelSequenceStart if depth == 0 && PIXEL_DATA >= end => return Ok(()),
-            LazyDataToken::SequenceStart { .. } | LazyDataToken::PixelSequenceStart => {
-                (depth, item) = (depth + 1, 0);
+            LazyDataToken::ElementHeader(header)
+                if place.is_empty() && (header.tag.0, header.tag.1) >= end =>
+            {
+                return Ok(());
+            }
+            LazyDataToken::PixelSequenceStart if place.is_empty() && PIXEL_DATA >= end => return Ok(()),
+            LazyDataToken::SequenceStart { tag, .. } => {
+                place.push(((tag.0, tag.1), 0));
+                continue;
+            }
+            LazyDataToken::PixelSequenceStart => {
+                place.push((PIXEL_DATA, 0));
                 continue;
             }
             LazyDataToken::SequenceEnd => {
-                depth -= 1;
+                place.pop();
                 continue;
             }
             LazyDataToken::ItemStart { .. } => {
-                item += 1;
+                place.last_mut().into_iter().for_each(|(_, item)| *item += 1);
                 continue;
             }
             LazyDataToken::LazyValue { header, decoder } => {
@@ -376,12 +396,13 @@ fn elements(
         if needed > found {
             return Err(Problem::Truncated { part, needed, found });
         }
-        let is_fragment = matches!(token, LazyDataToken::LazyItemValue { .. }) && item > 1;
-        let is_wanted = tag == SYNTAX || tag == PIXEL_DATA || ATTRIBUTES.iter().any(|known| known.tag == tag);
-        if is_fragment || depth == 0 && is_wanted {
+        // The first item of encapsulated pixel data is a table.
+        let is_fragment = matches!(token, LazyDataToken::LazyItemValue { .. })
+            && place.last().is_some_and(|(_, item)| *item > 1);
+        if is_fragment || is_wanted(&place, tag) {
             let mut bytes = vec![];
             token.read_value_into(&mut bytes).map_err(damaged)?;
-            keep(tag, bytes);
+            keep(&place, tag, bytes)?;
         } else {
             token.skip().map_err(damaged)?;
         }
@@ -389,15 +410,24 @@ fn elements(
     Ok(())
 }
 
-const EXPORT: &str = "export the series again";
+pub(super) const EXPORT: &str = "export the series again";
 const PART: &str = "the DICOM file";
 
-fn damaged(reason: impl ToString) -> Problem {
+pub(super) fn damaged(reason: impl ToString) -> Problem {
     Problem::Damaged { part: PART, reason: reason.to_string() }
 }
 
+/// Parses the decimal numbers of an attribute.
+pub(super) fn decimals<const N: usize>(attribute: Attribute, text: &str) -> Result<[f64; N], Problem> {
+    let numbers: Option<Vec<f64>> = text.split('\\').map(|word| word.trim().parse().ok()).collect();
+    let finite = numbers.filter(|numbers| numbers.iter().all(|x| x.is_finite()));
+    let numbers = finite.and_then(|numbers| numbers.try_into().ok());
+    let refuse = || refused(attribute.name, shown(text), "as many finite numbers as it has axes", EXPORT);
+    numbers.ok_or_else(refuse)
+}
+
 /// Text without what fills it up to an even length.
-fn plain_text(bytes: &[u8]) -> String {
+pub(super) fn plain_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned()
 }
 
@@ -413,6 +443,30 @@ pub(super) struct Plane {
     pub axes: [[f64; 3]; 3],
     /// Along rows and along columns.
     pub spacing: [f64; 2],
+}
+
+impl Plane {
+    /// Returns a plane from its first voxel, the directions of rows and columns, and the spacing `[j, i]`.
+    pub fn new(position: [f64; 3], axes: [f64; 6], [j, i]: [f64; 2]) -> Result<Self, Problem> {
+        let [row, column] = [0, 3].map(|at| [axes[at], axes[at + 1], axes[at + 2]]);
+        let near = |x: f64, wanted: f64| (x - wanted).abs() < 1e-3;
+        let right = near(dot(row, row), 1.0) && near(dot(column, column), 1.0) && near(dot(row, column), 0.0);
+        match normal(row, column) {
+            // As ITK: what is left of digits in the columns is given up.
+            Some(across) if right => Ok(Plane {
+                position,
+                axes: [normal(column, across).unwrap_or(row), normal(across, row).unwrap_or(column), across],
+                spacing: [i, j],
+            }),
+            _ => {
+                let allowed = "two unit vectors at right angles";
+                {
+                    let text = axes.map(|x| x.to_string()).join("\\");
+                    Err(refused(ORIENTATION.name, shown(&text), allowed, EXPORT))
+                }
+            }
+        }
+    }
 }
 
 /// What the stored values of a slice are.
