@@ -11,12 +11,14 @@ use crate::layouts::Draft;
 use crate::resolve::files::{name, stem};
 use crate::resolve::{
     Align, BEFORE_RATER, CaseNames, FoundCase, Hint, NameMatch, RaterKey, Tree, channels_by_case, cuts,
-    in_order, unique,
+    in_order, kinds_note, patient, unique,
 };
 
 pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
     let (mut found, mut findings, mut taken) = (vec![], vec![], BTreeSet::new());
-    for Pair { split, patient, pictures, labels, regions } in pairs(tree, root)? {
+    let pairs = pairs(tree, root)?;
+    findings.extend(kinds_note(pairs.iter().filter_map(|pair| pair.folder.clone())));
+    for Pair { split, folder, pictures, labels, regions } in pairs {
         let regions = regions.map_or(Ok(vec![]), |folder| tree.images(&folder))?;
         let mut masks: BTreeMap<String, PathBuf> =
             regions.into_iter().map(|path| (stem(&path), path)).collect();
@@ -24,7 +26,7 @@ pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
         let channels = channels_by_case(&tree.images(&pictures)?, &labels);
         let mut own = vec![];
         let mut raters = raters_by_case(&labels, channels.0.keys(), &mut own);
-        if patient.is_some() && raters.values().all(BTreeMap::is_empty) {
+        if folder.is_some() && raters.values().all(BTreeMap::is_empty) {
             continue;
         }
         findings.append(&mut own);
@@ -32,8 +34,12 @@ pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
             let mut case = FoundCase { split, images, mask: masks.remove(name), ..FoundCase::default() };
             let own = raters.remove(name).unwrap_or_default();
             own.into_iter().for_each(|(rater, path)| case.add_labels(rater, path));
-            let id = patient.as_ref().map_or_else(|| name.clone(), |patient| format!("{patient}/{name}"));
-            found.push(FoundCase { id: unique(split, None, id, &mut taken), group: patient.clone(), ..case });
+            let id = folder.as_ref().map_or_else(|| name.clone(), |folder| format!("{folder}/{name}"));
+            found.push(FoundCase {
+                id: unique(split, None, id, &mut taken),
+                group: folder.as_deref().and_then(patient),
+                ..case
+            });
         }
     }
     let draft = (!found.is_empty()).then(|| Draft::of_cases(Layout::FolderPair, found));
@@ -43,7 +49,8 @@ pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
 /// A folder of images with its folder of labels.
 struct Pair {
     split: Option<Split>,
-    patient: Option<String>,
+    /// The name of the folder of a patient or kind.
+    folder: Option<String>,
     pictures: PathBuf,
     labels: PathBuf,
     regions: Option<PathBuf>,
@@ -66,10 +73,10 @@ fn pairs(tree: &Tree<'_>, root: &Path) -> Result<Vec<Pair>> {
                 Some(regions) => tree.like(regions, part, &inner)?,
                 None => None,
             };
-            let patient = part.is_none().then(|| name(&inner));
-            pairs.push(Pair { split: part.or(split), patient, pictures: inner, labels, regions });
+            let folder = part.is_none().then(|| name(&inner));
+            pairs.push(Pair { split: part.or(split), folder, pictures: inner, labels, regions });
         }
-        pairs.push(Pair { split, patient: None, pictures, labels, regions });
+        pairs.push(Pair { split, folder: None, pictures, labels, regions });
     }
     Ok(pairs)
 }

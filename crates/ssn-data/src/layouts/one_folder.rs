@@ -10,7 +10,8 @@ use crate::layouts::Draft;
 use crate::layouts::rater_folders::are_label_maps;
 use crate::resolve::files::{name, stem};
 use crate::resolve::{
-    FoundCase, Hint, RaterKey, Role, Tree, channels_by_case, cuts, in_order, unique, without_kinds, words,
+    FoundCase, Hint, RaterKey, Role, Tree, channels_by_case, cuts, in_order, kinds_note, patient, unique,
+    without_kinds, words,
 };
 
 /// Separators between the name of an image and what follows in the names of its label maps.
@@ -24,14 +25,18 @@ pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
         }
         folders.push((split, None, folder));
     }
-    let mut found = found_in(tree, folders)?;
-    if found.is_empty() {
-        found = found_in(tree, inner)?;
-        if !are_of_many(&found) {
-            return Ok(None);
-        }
+    let found = found_in(tree, folders)?;
+    if !found.is_empty() {
+        return Ok(Some(Draft::of_cases(Layout::OneFolder, found)));
     }
-    Ok((!found.is_empty()).then(|| Draft::of_cases(Layout::OneFolder, found)))
+    let mut found = found_in(tree, inner)?;
+    if !are_of_many(&found) {
+        return Ok(None);
+    }
+    let note = kinds_note(found.iter().filter_map(|case| case.group.clone()));
+    found.iter_mut().for_each(|case| case.group = case.group.as_deref().and_then(patient));
+    let draft = Draft::of_cases(Layout::OneFolder, found);
+    Ok(Some(Draft { findings: note.into_iter().collect(), ..draft }))
 }
 
 /// Returns `true` if folders hold several images with names of their own. A folder per case has one image, or the same

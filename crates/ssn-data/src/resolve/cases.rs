@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::dataset::{CaseEntry, CaseFiles, RaterFiles, RaterMaps, Split};
+use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, RaterFiles, RaterMaps, Split};
 use crate::resolve::Hint;
-use crate::text::natural_order;
+use crate::text::{listed, natural_order};
 
 /// Rater by a number or a name; numbers come first, and names are in natural order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +99,23 @@ impl Raters {
     pub fn telling_names(&self) -> Vec<String> {
         if self.0.len() > 1 && !self.0.iter().all(RaterKey::is_number) { self.names() } else { vec![] }
     }
+}
+
+/// Returns the patient or series of the cases in a folder: its name if that has a number, unlike names of kinds of images
+/// such as `benign`.
+pub fn patient(folder: &str) -> Option<String> {
+    folder.chars().any(char::is_numeric).then(|| folder.to_owned())
+}
+
+/// Returns a note about folders of kinds, whose cases may be in different parts of a split.
+pub fn kinds_note(folders: impl Iterator<Item = String>) -> Option<Finding> {
+    let kinds: BTreeSet<String> = folders.filter(|folder| patient(folder).is_none()).collect();
+    let kinds: Vec<String> = kinds.into_iter().collect();
+    let reason = format!(
+        "the folders {} are taken for kinds of images, not for patients: their cases may be in any part of a split",
+        listed(&kinds, 3)
+    );
+    (!kinds.is_empty()).then(|| Finding::note(FindingKind::Layout, reason))
 }
 
 /// Returns an id that no other case has, if the names of the folders above it allow one.

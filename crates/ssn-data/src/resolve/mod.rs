@@ -13,7 +13,7 @@ mod tree;
 mod words;
 
 pub use align::{Align, CaseNames, NameMatch};
-pub use cases::{FoundCase, RaterKey, Raters, first_unique, unique};
+pub use cases::{FoundCase, RaterKey, Raters, first_unique, kinds_note, patient, unique};
 pub use lexicon::Hint;
 pub use roles::{Role, channels_by_case, in_order};
 pub use tree::{Look, PartPath, Tree};

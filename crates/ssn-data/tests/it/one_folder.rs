@@ -85,6 +85,25 @@ fn slices_of_patients_stay_together() {
 }
 
 #[test]
+fn folders_of_kinds_are_no_patients() {
+    for [images, labels, ending] in [["", "", "_mask"], ["images/", "masks/", ""]] {
+        let folder = Folder::new();
+        for (kind, scan) in [("benign", 1), ("benign", 2), ("malignant", 3), ("malignant", 4)] {
+            image(&folder, &format!("{images}{kind}/scan ({scan}).png"), scan);
+            folder.labels(&format!("{labels}{kind}/scan ({scan}){ending}.png"), SIZE, scan, 255);
+        }
+        let dataset = Dataset::open(folder.path()).unwrap();
+        assert!(dataset.entries.iter().all(|entry| entry.group == entry.id), "{images}");
+        let note = "the folders benign, malignant are taken for kinds of images";
+        assert!(
+            dataset.findings.iter().any(|finding| finding.reason.starts_with(note)),
+            "{:?}",
+            dataset.findings
+        );
+    }
+}
+
+#[test]
 fn a_folder_per_case_is_no_patient() {
     let folder = Folder::new();
     for case in 1..=3 {
