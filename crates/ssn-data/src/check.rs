@@ -85,6 +85,8 @@ pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>)
     findings.extend(missing_raters(dataset));
     findings.extend(implausible_labels(dataset, &statistics));
     findings.extend(inverted_raters(dataset, &facts));
+    findings.extend(disjoint_raters(&facts));
+    findings.extend(label_channels(dataset, &facts));
     // Sorting is stable: within a kind, cases stay in their order.
     findings.sort_by_key(|finding| (finding.severity, finding.kind));
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
@@ -225,6 +227,38 @@ fn inverted_raters(dataset: &Dataset, facts: &[CaseFacts]) -> Vec<Finding> {
     inverted.into_iter().map(warn).collect()
 }
 
+/// Fewer cases say little about raters.
+const FEW_CASES: usize = 2;
+
+/// Warns of raters who mostly marked different voxels, as different structures or instances do.
+fn disjoint_raters(facts: &[CaseFacts]) -> Option<Finding> {
+    let compared: Vec<bool> = facts.iter().filter_map(|facts| facts.disjoint).collect();
+    let apart = compared.iter().filter(|disjoint| **disjoint).count();
+    let reason = format!(
+        "in {apart} of {} the masks of the raters do not overlap: do they show structures or instances, rather than opinions?",
+        counted(compared.len(), "case")
+    );
+    let advice = "if so, put structures into folders below a rater, as in rater1/cup/case1.png, and join instances into one mask";
+    (compared.len() > FEW_CASES && 2 * apart > compared.len())
+        .then(|| Finding::warning(FindingKind::ImplausibleLabels, reason, advice))
+}
+
+/// Warns of channels that look like label maps next to others that do not: a network would see what it should find.
+fn label_channels(dataset: &Dataset, facts: &[CaseFacts]) -> Vec<Finding> {
+    let is_like = |channel: usize| {
+        !facts.is_empty() && facts.iter().all(|facts| facts.like_labels.get(channel) == Some(&true))
+    };
+    let (like, others): (Vec<usize>, Vec<usize>) =
+        (0..dataset.channels.len()).partition(|&channel| is_like(channel));
+    let warn = |channel: usize| {
+        let name = &dataset.channels[channel];
+        let reason = format!("the channel {name:?} has a few whole numbers alone: is it a label map?");
+        let advice = "if so, leave it out with data.channels in the config";
+        Finding::warning(FindingKind::ImplausibleLabels, reason, advice)
+    };
+    if others.is_empty() { vec![] } else { like.into_iter().map(warn).collect() }
+}
+
 fn duplicates(dataset: &Dataset) -> Vec<Finding> {
     let mut counts = BTreeMap::<&str, usize>::new();
     dataset.entries.iter().for_each(|entry| *counts.entry(&entry.id).or_default() += 1);
@@ -274,6 +308,10 @@ pub struct CaseFacts {
     pub empty: usize,
     /// Mean of 1 − IoU over all ordered pairs of raters, self pairs included, two empty maps at distance 0.
     pub diversity: f64,
+    /// Whether no two raters of two classes marked the same voxel; `None` if fewer than two marked any.
+    pub disjoint: Option<bool>,
+    /// Whether each channel has a few whole numbers alone, like a label map.
+    pub like_labels: Vec<bool>,
 }
 
 impl CaseFacts {
@@ -307,8 +345,33 @@ impl CaseFacts {
                 .collect(),
             empty: maps.iter().filter(|map| map.volume(0) == map.voxels()).count(),
             diversity: diversity(&maps),
+            disjoint: are_disjoint(&maps).filter(|_| classes == 2),
+            like_labels: case.image.chunks(case.voxels().max(1)).map(is_like_labels).collect(),
         }
     }
+}
+
+fn are_disjoint(maps: &[BitPlanes]) -> Option<bool> {
+    let marked: Vec<&BitPlanes> = maps.iter().filter(|map| map.volume(0) < map.voxels()).collect();
+    let is_apart =
+        |a: &BitPlanes, b: &BitPlanes| foreground_distance(a, b).is_ok_and(|distance| distance == 1.0);
+    let all = || (1..marked.len()).all(|k| marked[..k].iter().all(|other| is_apart(other, marked[k])));
+    (marked.len() > 1).then(all)
+}
+
+/// Returns `true` for two to five different values, all of them whole numbers from 0.
+fn is_like_labels(channel: &[f32]) -> bool {
+    const MOST_VALUES: usize = 5;
+    let mut values: Vec<f32> = vec![];
+    for &x in channel {
+        if !values.contains(&x) {
+            if x < 0.0 || x.fract() != 0.0 || values.len() == MOST_VALUES {
+                return false;
+            }
+            values.push(x);
+        }
+    }
+    values.len() > 1
 }
 
 fn diversity(maps: &[BitPlanes]) -> f64 {

@@ -261,7 +261,7 @@ impl LabelHistogram {
 
 /// Whether a file does not store values exactly.
 pub fn is_lossy(path: &Path) -> bool {
-    matches!(Format::of(path), Ok(Format::Jpeg))
+    Format::of(path).is_ok_and(Format::is_lossy)
 }
 
 /// Reads a label map of one channel. Of a picture, a palette gives its indices, 16 bit of full scale become 8, a mask in one
@@ -273,7 +273,7 @@ pub fn read_labels(path: &Path) -> Result<Volume<u8>, Finding> {
 /// Reads a label map or a mask like [`read_labels`], with its values as they are stored.
 pub(super) fn read_label_image(path: &Path) -> Result<Image, Finding> {
     let limits = Limits::default();
-    let is_picture = matches!(Format::of(path), Ok(Format::Png | Format::Jpeg | Format::Tiff));
+    let is_picture = Format::of(path).is_ok_and(Format::is_picture);
     let parse: fn(&[u8], &Limits) -> Result<Image, Problem> = match Format::of(path) {
         Ok(Format::Tiff) => raster::parse_tiff_labels,
         _ => raster::parse_png_labels,

@@ -117,7 +117,13 @@ impl CaseEntry {
     /// Whether the first image file, or without one the first label file, has a geometry; pictures and packed cases do not.
     pub fn has_geometry(&self) -> bool {
         let labels = self.files.raters.iter().flat_map(RaterFiles::files);
-        self.files.images.iter().flatten().chain(labels).next().is_some_and(|path| !is_picture(path))
+        self.files
+            .images
+            .iter()
+            .flatten()
+            .chain(labels)
+            .next()
+            .is_some_and(|path| Format::of(path).map_or(true, Format::has_geometry))
     }
 }
 
@@ -212,14 +218,9 @@ struct ReferenceGrid {
     has_place: bool,
 }
 
-/// Whether a file is of a kind that has no geometry.
-fn is_picture(path: &Path) -> bool {
-    matches!(Format::of(path), Ok(Format::Png | Format::Jpeg | Format::Tiff | Format::Npy))
-}
-
 /// Returns `true` if an image file stores a geometry; `source` is its NIfTI header.
 fn has_place(path: &Path, source: Option<&[u8]>) -> bool {
-    !is_picture(path) && source.is_none_or(nifti::has_geometry)
+    Format::of(path).map_or(true, Format::has_geometry) && source.is_none_or(nifti::has_geometry)
 }
 
 fn is_dicom(path: &Path) -> bool {

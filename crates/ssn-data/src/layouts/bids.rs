@@ -7,7 +7,7 @@ use crate::dataset::Layout;
 use crate::error::Result;
 use crate::layouts::Draft;
 use crate::resolve::files::{name, natural_order, stem};
-use crate::resolve::{FoundCase, RaterKey, Raters, Tree};
+use crate::resolve::{FoundCase, Hint, RaterKey, Raters, Tree, words};
 
 /// Files of a subject, or of one of its sessions: by the name of the session's folder, or else of the subject's.
 type BySession = BTreeMap<String, Vec<PathBuf>>;
@@ -18,7 +18,9 @@ pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
     // Label files by case and rater; the derivative of each rater.
     let mut labels = BTreeMap::<String, BTreeMap<String, PathBuf>>::new();
     let mut raters = BTreeMap::<String, String>::new();
-    for derivative in tree.folders(&derivatives)? {
+    let is_made = |folder: &PathBuf| Hint::Made.fits_one(&words(&name(folder)));
+    let (made, own): (Vec<_>, Vec<_>) = tree.folders(&derivatives)?.into_iter().partition(is_made);
+    for derivative in if own.is_empty() { made } else { own } {
         for (case, files) in sessions(tree, &derivative)? {
             let named =
                 |suffix: &'static str| files.iter().filter(move |path| entities_and_suffix(path).1 == suffix);

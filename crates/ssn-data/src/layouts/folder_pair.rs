@@ -1,17 +1,17 @@
 //! Two folders: `images/case.png` and `labels/case.png`, with `_0`, `_r0` or `_rater0` behind the name for several
 //! raters and `_0000`, `_0001`, … for several channels; `masks/` may hold regions of interest. Parts and patients may be
-//! above or below: `train/images`, `images/train`.
+//! above or below: `train/images`, `images/train`. Label maps may lie in folders of their cases ([`label_folders`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::dataset::{Finding, FindingKind, Layout, Split};
 use crate::error::Result;
-use crate::layouts::Draft;
+use crate::layouts::{Draft, label_folders};
 use crate::resolve::files::{name, stem};
 use crate::resolve::{
     Align, BEFORE_RATER, CaseNames, FoundCase, Hint, NameMatch, RaterKey, Tree, channels_by_case, cuts,
-    in_order, kinds_note, patient, unique,
+    in_order, kinds_note, patient, unique, words,
 };
 
 pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
@@ -22,10 +22,14 @@ pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
         let regions = regions.map_or(Ok(vec![]), |folder| tree.images(&folder))?;
         let mut masks: BTreeMap<String, PathBuf> =
             regions.into_iter().map(|path| (stem(&path), path)).collect();
-        let labels = tree.images(&labels)?;
-        let channels = channels_by_case(&tree.images(&pictures)?, &labels);
+        let files = tree.images(&labels)?;
+        let channels = channels_by_case(&tree.images(&pictures)?, &files);
         let mut own = vec![];
-        let mut raters = raters_by_case(&labels, channels.0.keys(), &mut own);
+        let mut raters = raters_by_case(&files, channels.0.keys(), &mut own);
+        let inner = label_folders::by_case(tree, &labels, &CaseNames::of(channels.0.keys()))?;
+        for (case, rater, path) in inner.into_iter().flatten() {
+            raters.entry(case).or_default().insert(rater, path);
+        }
         if folder.is_some() && raters.values().all(BTreeMap::is_empty) {
             continue;
         }
@@ -90,7 +94,9 @@ fn raters_by_case<'a>(
     let mut raters: BTreeMap<String, BTreeMap<RaterKey, PathBuf>> =
         cases.map(|id| (id.clone(), BTreeMap::new())).collect();
     let names = CaseNames::of(raters.keys());
-    for path in files {
+    let is_made = |path: &&PathBuf| Hint::Made.fits_one(&words(&stem(path)));
+    let (made, own): (Vec<&PathBuf>, Vec<&PathBuf>) = files.iter().partition(is_made);
+    for path in if own.is_empty() { made } else { own } {
         let stem = stem(path);
         let (id, rater) = match cuts(&stem, BEFORE_RATER).next() {
             _ if raters.contains_key(&stem) => (stem.as_str(), RaterKey::Number(0)),

@@ -12,6 +12,7 @@ mod draft;
 mod folder_pair;
 mod images;
 mod known_labels;
+mod label_folders;
 mod label_sets;
 mod left_out;
 mod lidc;

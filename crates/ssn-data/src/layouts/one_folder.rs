@@ -92,6 +92,7 @@ impl Parts {
         let mut parts = Self::default();
         for path in files {
             let stem = stem(path);
+            let mut starts = cuts(&stem, BEHIND_IMAGE);
             let mut cuts = cuts(&stem, BEHIND_IMAGE).filter(|(image, _)| stems.contains(*image));
             let is_other = |rest: &str| Role::of(rest) == Role::Mask || rater_of(rest).is_some();
             match cuts.find(|(_, rest)| is_other(rest)) {
@@ -102,6 +103,9 @@ impl Parts {
                     let own = parts.raters.entry(image.to_owned()).or_default();
                     own.extend(rater_of(rest).map(|rater| (rater, path.clone())));
                 }
+                // A consensus is no image; it is reported as left out.
+                None if starts
+                    .any(|(image, rest)| stems.contains(image) && Hint::Made.fits_one(&words(rest))) => {}
                 None => parts.images.push(path.clone()),
             }
         }
@@ -115,7 +119,7 @@ fn rater_of(rest: &str) -> Option<RaterKey> {
     let is_labels = Hint::Labels.fits_one(&words) || Hint::Person.fits_one(&words);
     let own = without_kinds(&words);
     match own {
-        _ if !is_labels => None,
+        _ if !is_labels || Hint::Made.fits_one(&words) => None,
         [] => Some(RaterKey::Number(0)),
         own => Some(RaterKey::of(&own.concat())),
     }

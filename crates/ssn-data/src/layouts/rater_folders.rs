@@ -14,6 +14,7 @@ use crate::dataset::{CaseEntry, Finding, FindingKind, Layout, RaterMaps, Split};
 use crate::error::{DataError, Result};
 use crate::layouts::Draft;
 use crate::layouts::folder_pair::same_rater;
+use crate::layouts::label_folders;
 use crate::layouts::sources;
 use crate::resolve::files::{name, natural_order, stem};
 use crate::resolve::{
@@ -189,9 +190,18 @@ impl RaterFolder {
 
 /// Takes out the folders that are not of raters, and returns the folder of regions of interest.
 ///
-/// `labels/` or `gt/` next to several folders of raters is their consensus, and `masks/` holds regions; next to one
-/// other folder it is one of a pair, unless the other has its name with an addition, as `gt2/`.
+/// `fov/` holds regions, and so does `masks/` next to `1st_manual/`. `labels/` or `gt/` next to several folders of raters
+/// is their consensus, and `masks/` holds regions; next to one other folder it is one of a pair, unless the other has its
+/// name with an addition, as `gt2/`.
 fn choose_raters(folders: &mut Vec<RaterFolder>) -> Option<RaterFolder> {
+    let is_manual = |folder: &RaterFolder| Hint::Manual.fits_one(&words(&folder.name));
+    let has_manual = folders.iter().any(|folder| !folder.is_labels && is_manual(folder));
+    let is_region = |folder: &RaterFolder| {
+        Hint::Regions.fits(&folder.name) && (!folder.is_labels || has_manual && !is_manual(folder))
+    };
+    if let Some(place) = folders.iter().position(is_region).filter(|_| folders.len() > 1) {
+        return Some(folders.remove(place));
+    }
     let place = folders.iter().position(|folder| folder.is_labels)?;
     let labels = words(&folders[place].name);
     let others = folders.iter().filter(|folder| !folder.is_labels);
@@ -240,7 +250,14 @@ impl Found {
         pictures: &Path,
         others: &[Named],
     ) -> Result<()> {
-        let (mut folders, pictures) = (rater_folders(tree, others)?, tree.images(pictures)?);
+        let pictures = tree.images(pictures)?;
+        let cases = CaseNames::of(pictures.iter().map(|path| stem(path)));
+        for (_, folder) in others.iter().filter(|(name, _)| Hint::Labels.fits(name)) {
+            if label_folders::by_case(tree, folder, &cases)?.is_some() {
+                return Ok(());
+            }
+        }
+        let mut folders = rater_folders(tree, others)?;
         if pictures.is_empty() || folders.is_empty() {
             return Ok(());
         }

@@ -7,6 +7,7 @@ use crate::error::{DataError, Result};
 use crate::layouts::{BY_NAMES, DESCRIBED, Draft, OF_FOLDERS, PACKED, csv_index, dataset_json, left_out};
 use crate::resolve::Tree;
 use crate::resolve::files::{ends_in, entries, files_by_part, is_other_picture, name};
+use crate::text::listed;
 
 /// What is already known about a dataset, from a config; what is not known is found out.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -47,9 +48,23 @@ fn recognize(path: &Path) -> Result<Draft> {
     let (found, strays) = in_whole_folder(&tree, path)?;
     let Some(mut draft) = found else {
         let is_dataset = |folder: &PathBuf| matches!(in_whole_folder(&tree, folder), Ok((Some(_), _)));
-        if let Some(inner) = tree.folders(path)?.into_iter().find(is_dataset) {
-            let reason = format!("the dataset is not here but in its folder {}", name(&inner));
-            return Err(DataError::dataset(path, reason, "give that folder"));
+        let inner: Vec<String> =
+            tree.folders(path)?.iter().filter(|inner| is_dataset(inner)).map(|inner| name(inner)).collect();
+        match &inner[..] {
+            [] => {}
+            [only] => {
+                let reason = format!("the dataset is not here but in its folder {only}");
+                return Err(DataError::dataset(path, reason, "give that folder"));
+            }
+            several => {
+                let reason = format!(
+                    "there is no dataset here, but one in each of its {} folders: {}",
+                    several.len(),
+                    listed(several, 5)
+                );
+                let advice = "give one of them, or list the cases of all in a CSV with the columns id, image, seg and split";
+                return Err(DataError::dataset(path, reason, advice));
+            }
         }
         let mut files = tree.below(path, left_out::DEEPEST).into_iter().flatten();
         if let Some(picture) = files.find(|file| is_other_picture(file)) {

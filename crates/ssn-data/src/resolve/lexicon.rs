@@ -15,6 +15,8 @@ pub enum Hint {
     Person,
     /// Word for files made of the label maps of persons, such as a consensus or a preview.
     Made,
+    /// Word for labels drawn by hand, as opposed to regions of interest.
+    Manual,
     /// Group of persons, as the name of the folder above theirs.
     Group,
     /// Word before the number of a rater, behind the name of an image.
@@ -36,8 +38,8 @@ pub enum Hint {
 }
 
 use Hint::{
-    Group, Images, Kind, Labels, Made, MapPart, MapRater, MapWord, Person, Rater, RegionPart, RegionWord,
-    Regions, Sample, Source,
+    Group, Images, Kind, Labels, Made, Manual, MapPart, MapRater, MapWord, Person, Rater, RegionPart,
+    RegionWord, Regions, Sample, Source,
 };
 
 /// All words with their meanings. If a folder has several children with one meaning, the first word here decides.
@@ -81,7 +83,7 @@ const LEXICON: &[(&str, &[Hint])] = &[
     ("lbl", &[Kind]),
     ("annot", &[Kind]),
     ("anno", &[Kind]),
-    ("manual", &[Kind, MapWord]),
+    ("manual", &[Kind, Manual, MapWord]),
     ("binary", &[Kind]),
     ("lesion", &[MapPart]),
     ("tumor", &[MapPart]),
@@ -125,6 +127,7 @@ const LEXICON: &[(&str, &[Hint])] = &[
     ("pred", &[Made]),
     ("preds", &[Made]),
     ("results", &[Made]),
+    ("agreement", &[Made]),
     ("overlay", &[Made]),
     ("overlays", &[Made]),
     ("preview", &[Made]),

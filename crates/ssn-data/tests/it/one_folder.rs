@@ -172,3 +172,125 @@ fn a_rater_with_inverted_masks_is_noticed() {
     let expected = "ben marks 90 % of all voxels, other raters 9 %: are the masks of ben inverted?";
     assert!(reasons.contains(&expected), "{reasons:?}");
 }
+
+fn reasons(folder: &Folder) -> Vec<String> {
+    let report =
+        ssn_data::check(&Dataset::open(folder.path()).unwrap(), None, &ssn_data::parallel::unwatched);
+    report.findings.into_iter().map(|finding| finding.reason).collect()
+}
+
+#[test]
+fn label_maps_in_folders_of_their_cases_have_raters_by_name() {
+    for (image_name, label) in
+        [("images/cN", "labels/cN/cN_r"), ("images/p1/sN", "labels/p1/sN/r"), ("images/cN", "masks/cN/rater")]
+    {
+        let folder = Folder::new();
+        for case in 1..=3 {
+            let name = |text: &str| text.replace('N', &case.to_string());
+            image(&folder, &format!("{}.png", name(image_name)), case);
+            for rater in 1..=3 {
+                folder.labels(&format!("{}{rater}.png", name(label)), SIZE, 10 * case + rater, 255);
+            }
+        }
+        let dataset = Dataset::open(folder.path()).unwrap();
+        let marked: Vec<_> = cases(&dataset).into_iter().map(|(.., marked)| marked).collect();
+        assert_eq!(marked, [[11, 12, 13], [21, 22, 23], [31, 32, 33]], "{label}");
+    }
+    // Folders of raters may have the names of cases.
+    let folder = Folder::new();
+    for case in 1..=3 {
+        image(&folder, &format!("images/{case}.png"), case);
+        (1..=3).for_each(|rater| {
+            folder.labels(&format!("labels/{rater}/{case}.png"), SIZE, 10 * case + rater, 255)
+        });
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    let marked: Vec<_> = cases(&dataset).into_iter().map(|(.., marked)| marked).collect();
+    assert_eq!(marked, [[11, 12, 13], [21, 22, 23], [31, 32, 33]]);
+}
+
+#[test]
+fn a_field_of_view_next_to_manual_labels_is_a_region() {
+    for (manual, view) in [("1st_manual", "mask"), ("manual1", "masks"), ("labels", "fov"), ("anna", "fov")] {
+        let folder = Folder::new();
+        for case in 1..=3 {
+            image(&folder, &format!("images/{case}_dr.png"), case);
+            folder.labels(&format!("{manual}/{case}_dr.png"), SIZE, 10 * case, 255);
+            folder.labels(&format!("{view}/{case}_dr_mask.png"), SIZE, 300, 255);
+        }
+        let dataset = Dataset::open(folder.path()).unwrap();
+        for case in 0..3 {
+            let loaded = dataset.load_raw(case).unwrap();
+            let count = |map: &Vec<u8>| map.iter().filter(|label| **label > 0).count();
+            let found =
+                (loaded.raters.iter().map(count).collect::<Vec<_>>(), loaded.mask.as_ref().map(count));
+            assert_eq!(found, (vec![10 * (case + 1)], Some(300)), "{manual} {view}");
+        }
+    }
+}
+
+#[test]
+fn a_consensus_is_no_rater_by_the_end_of_its_name() {
+    for labels in ["labels/", ""] {
+        let folder = Folder::new();
+        for case in 1..=3 {
+            image(
+                &folder,
+                &format!("{}scan{case}.png", if labels.is_empty() { "" } else { "images/" }),
+                case,
+            );
+            for (number, rater) in ["rater1", "rater2", "consensus", "staple"].iter().enumerate() {
+                folder.labels(&format!("{labels}scan{case}_{rater}.png"), SIZE, 10 * case + number, 255);
+            }
+        }
+        let dataset = Dataset::open(folder.path()).unwrap();
+        let marked: Vec<_> = cases(&dataset).into_iter().map(|(.., marked)| marked).collect();
+        assert_eq!(marked, [[10, 11], [20, 21], [30, 31]], "{labels}");
+        assert!(dataset.left_out()[0].reason.contains("6 files"), "{:?}", dataset.left_out());
+    }
+}
+
+#[test]
+fn raters_who_mark_different_places_may_be_structures() {
+    let folder = Folder::new();
+    for case in 1..=3 {
+        image(&folder, &format!("images/c{case}.png"), case);
+        folder.labels(&format!("heart/c{case}.png"), SIZE, 40 + case, 255);
+        let values = (0..480).map(|at| if at > 400 { 255 } else { 0 }).collect();
+        folder.volume(
+            &format!("lung/c{case}.png"),
+            ssn_io::Voxels::U8(values),
+            [1, 1, 20, 24],
+            Default::default(),
+        );
+    }
+    let expected = "in 3 of 3 cases the masks of the raters do not overlap: do they show structures or instances, rather than opinions?";
+    assert!(reasons(&folder).contains(&expected.to_owned()), "{:?}", reasons(&folder));
+}
+
+#[test]
+fn a_label_map_among_the_channels_is_noticed() {
+    let folder = Folder::new();
+    for case in 1..=3 {
+        image(&folder, &format!("c{case}/t1.nii.gz"), case);
+        folder.labels(&format!("c{case}/lesions_old.nii.gz"), SIZE, 30, 1);
+        folder.labels(&format!("c{case}/edema.nii.gz"), SIZE, 90, 2);
+        folder.labels(&format!("c{case}/seg.nii.gz"), SIZE, 40, 1);
+    }
+    let found = reasons(&folder);
+    assert!(
+        found.contains(&"the channel \"edema\" has a few whole numbers alone: is it a label map?".to_owned()),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn all_datasets_in_a_folder_are_named() {
+    let folder = Folder::new();
+    for site in ["siteA", "siteB"] {
+        image(&folder, &format!("{site}/images/c.png"), 1);
+        folder.labels(&format!("{site}/labels/c.png"), SIZE, 5, 255);
+    }
+    let error = Dataset::open(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("one in each of its 2 folders: siteA, siteB"), "{error}");
+}

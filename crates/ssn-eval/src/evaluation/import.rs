@@ -231,7 +231,7 @@ impl Readings {
         let brightest = present.iter().rposition(|is_there| *is_there).unwrap_or(0);
         // A mask in JPEG has values near 0 and 255, whatever those of raters are.
         let is_cut =
-            classes == 2 && brightest > usize::from(HALF) && matches!(Format::of(path), Ok(Format::Jpeg));
+            classes == 2 && brightest > usize::from(HALF) && Format::of(path).is_ok_and(Format::is_lossy);
         let cut = LabelCoding::Threshold(HALF);
         let coding = match coding {
             LabelCoding::Plain | LabelCoding::Values(_) if is_cut => {
@@ -395,7 +395,7 @@ fn covered(case: &Case, samples: &[LabelMap], labels: Option<&LabelMap>, probabi
 /// The label maps of a file on the grid of a case; one, or as many as it has channels.
 fn label_maps(dataset: &Dataset, case: &Case, path: &Path, readings: &Readings) -> Result<Vec<LabelMap>> {
     let labels = match Format::of(path) {
-        Ok(Format::Png | Format::Jpeg | Format::Tiff) => read_label_map(&case.id, path)?,
+        Ok(format) if format.is_picture() => read_label_map(&case.id, path)?,
         _ => {
             let image = read(path, &Limits::default())?;
             check_grid(case, &image.geometry, path)?;

@@ -90,6 +90,49 @@ impl Format {
     }
 }
 
+impl Format {
+    /// Returns `true` for formats of pictures, whose values may be colors.
+    pub fn is_picture(self) -> bool {
+        match self {
+            Self::Png | Self::Jpeg | Self::Tiff => true,
+            Self::Nifti
+            | Self::NiftiGz
+            | Self::NiftiPair
+            | Self::Nrrd
+            | Self::SegNrrd
+            | Self::NrrdHeader
+            | Self::MetaImage
+            | Self::MetaImageHeader
+            | Self::Npy
+            | Self::Dicom => false,
+        }
+    }
+
+    /// Returns `true` for formats that do not store values exactly.
+    pub fn is_lossy(self) -> bool {
+        match self {
+            Self::Jpeg => true,
+            Self::Png
+            | Self::Tiff
+            | Self::Nifti
+            | Self::NiftiGz
+            | Self::NiftiPair
+            | Self::Nrrd
+            | Self::SegNrrd
+            | Self::NrrdHeader
+            | Self::MetaImage
+            | Self::MetaImageHeader
+            | Self::Npy
+            | Self::Dicom => false,
+        }
+    }
+
+    /// Returns `true` for formats that store where voxels are.
+    pub fn has_geometry(self) -> bool {
+        !self.is_picture() && self != Self::Npy
+    }
+}
+
 /// Reads an image: a file, a folder with the slices of one DICOM series, or one of several as
 /// [`dicom::folder_and_series`] names it.
 pub fn read(path: &Path, limits: &Limits) -> Result<Image, FileError> {
