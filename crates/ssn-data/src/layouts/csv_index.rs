@@ -2,7 +2,7 @@
 //! raters) and `sampling_mask`; our own columns `group` and `split` may be there too.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ssn_io::{Limits, read_bytes};
 
@@ -10,7 +10,7 @@ use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, LabelPolicy, La
 use crate::error::{DataError, Result};
 use crate::layouts::Draft;
 use crate::resolve::PartPath;
-use crate::resolve::files::{files_by_part, is_image};
+use crate::resolve::files::{ends_in, entries, files_by_part, is_image};
 use crate::text::{CsvRow, csv_rows};
 
 /// What a column holds.
@@ -57,6 +57,24 @@ fn is_index(path: &Path) -> bool {
     let rows = csv_rows(text.lines().next().unwrap_or_default()).unwrap_or_default();
     let columns: Vec<Column> = rows.iter().flat_map(|row| &row.cells).map(|cell| Column::of(cell)).collect();
     columns.contains(&Column::Id) && columns.iter().any(|column| matches!(column, Column::Rater(_)))
+}
+
+/// Warns of tables in a folder that list image files and are no index.
+pub(super) fn unused(root: &Path) -> Vec<Finding> {
+    let tables = entries(root).unwrap_or_default().into_iter();
+    let tables = tables.filter(|path| ends_in(path, &[".csv"]) && path.is_file() && !is_index(path));
+    let lists_images = |path: &PathBuf| {
+        let bytes = read_bytes(path, &Limits::default()).unwrap_or_default();
+        let rows = csv_rows(&String::from_utf8_lossy(&bytes)).unwrap_or_default();
+        rows.get(1).is_some_and(|row| row.cells.iter().filter(|cell| is_image(Path::new(cell))).count() > 1)
+    };
+    let warn = |path: PathBuf| {
+        let reason =
+            "the table lists files, but is not used: its columns are not `id`, `seg` and one per channel";
+        let advice = "name its columns so, or move it away if the names of files say the same";
+        Finding::warning(FindingKind::Layout, reason, advice).in_file(path)
+    };
+    tables.filter(lists_images).map(warn).collect()
 }
 
 pub(super) fn open(files: &[PartPath], labels: LabelPolicy) -> Result<Draft> {

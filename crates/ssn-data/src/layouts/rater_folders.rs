@@ -332,7 +332,24 @@ impl Found {
             .collect()
     }
 
+    /// Exchanges raters and structures if the files name raters and the folders do not: `cup/case1_rater2.png`.
+    fn take_raters_of_files(&mut self) {
+        let is_person = |words: &[String]| Hint::Person.fits_one(words);
+        let rests: BTreeSet<&Vec<String>> = self.marks.iter().map(|mark| &mark.rest).collect();
+        let are_swapped = rests.len() > 1
+            && rests.iter().all(|rest| is_person(rest))
+            && !self.marks.iter().any(|mark| is_person(&words(&mark.rater)));
+        if are_swapped {
+            for mark in &mut self.marks {
+                let rater = std::mem::replace(&mut mark.rest, words(&mark.rater)).concat();
+                self.raters.insert(rater.clone(), rater.clone());
+                mark.rater = rater;
+            }
+        }
+    }
+
     fn draft(mut self) -> Draft {
+        self.take_raters_of_files();
         if !self.has_structures() {
             // One file each: what else the names say does not matter, and the usual names of a rater come first. Others are
             // left out.

@@ -80,6 +80,7 @@ fn recognize(path: &Path) -> Result<Draft> {
         return Err(nothing_in(path, strays, "no known layout of a dataset was", advice));
     };
     draft.findings.extend(strays.iter().map(stray));
+    draft.findings.extend(csv_index::unused(path));
     Ok(draft)
 }
 

@@ -294,3 +294,44 @@ fn all_datasets_in_a_folder_are_named() {
     let error = Dataset::open(folder.path()).unwrap_err().to_string();
     assert!(error.contains("one in each of its 2 folders: siteA, siteB"), "{error}");
 }
+
+#[test]
+fn files_that_name_raters_below_folders_of_structures_are_theirs() {
+    let folder = Folder::new();
+    for case in 1..=3 {
+        image(&folder, &format!("images/{case}.png"), case);
+        for (structure, marked) in [("cup", 20), ("disc", 60)] {
+            for rater in 1..=3 {
+                folder.labels(
+                    &format!("masks/{structure}/{case}_rater{rater}.png"),
+                    SIZE,
+                    marked + rater,
+                    255,
+                );
+            }
+        }
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    assert_eq!(
+        (dataset.rater_names.len(), &dataset.classes[1..]),
+        (3, &["disc".to_owned(), "cup".to_owned()][..])
+    );
+    let first = dataset.load(0).unwrap();
+    let count = |map: &Vec<u8>, class: u8| map.iter().filter(|label| **label == class).count();
+    let found: Vec<_> = first.raters.iter().map(|map| [count(map, 1), count(map, 2)]).collect();
+    assert_eq!(found, [[40, 21], [40, 22], [40, 23]]);
+}
+
+#[test]
+fn a_table_of_files_that_is_no_index_is_noticed() {
+    let folder = Folder::new();
+    for case in 1..=3 {
+        image(&folder, &format!("images/c{case}.png"), case);
+        folder.labels(&format!("labels/c{case}.png"), SIZE, 9, 255);
+    }
+    folder.text("train.csv", "id,image,mask\n1,images/c1.png,labels/c2.png\n");
+    folder.text("ages.csv", "id,age\nc1,40\n");
+    let tables: Vec<_> =
+        reasons(&folder).into_iter().filter(|reason| reason.starts_with("the table")).collect();
+    assert_eq!(tables.len(), 1, "{tables:?}");
+}
