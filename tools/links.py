@@ -46,7 +46,8 @@ def links(path):
 
 def main():
     if len(sys.argv) > 1:
-        documents = sorted(Path(sys.argv[1]).resolve().rglob("*.html"))
+        # Templates of pages are no pages.
+        documents = sorted(p for p in Path(sys.argv[1]).resolve().rglob("*.html") if p.parent.name != "templates")
     else:
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
         documents = [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
