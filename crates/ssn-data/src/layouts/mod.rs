@@ -18,6 +18,7 @@ mod left_out;
 mod lidc;
 mod one_folder;
 mod qubiq;
+mod rater_folder;
 mod rater_folders;
 mod recognize;
 mod sources;

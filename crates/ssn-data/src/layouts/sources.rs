@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::dataset::{AnnotationSource, Finding, FindingKind};
 use crate::layouts::Draft;
-use crate::layouts::rater_folders::RaterFolder;
+use crate::layouts::rater_folder::RaterFolder;
 use crate::resolve::files::stem;
 use crate::resolve::{CaseNames, Hint, NameMatch, words};
 use crate::text::{counted, listed};
