@@ -10,8 +10,8 @@ use crate::layouts::Draft;
 use crate::layouts::rater_folders::are_label_maps;
 use crate::resolve::files::{name, stem};
 use crate::resolve::{
-    FoundCase, Hint, RaterKey, Role, Tree, channels_by_case, cuts, in_order, kinds_note, patient, unique,
-    without_kinds, words,
+    Align, CaseNames, FoundCase, Hint, NameMatch, RaterKey, Role, Tree, channels_by_case, cuts, in_order,
+    kinds_note, patient, unique, without_kinds, words,
 };
 
 /// Separators between the name of an image and what follows in the names of its label maps.
@@ -58,7 +58,7 @@ fn found_in(tree: &Tree<'_>, folders: Vec<Folder>) -> Result<Vec<FoundCase>> {
     let (mut found, mut taken) = (vec![], BTreeSet::new());
     for (split, group, folder) in folders {
         let files: Vec<PathBuf> = tree.images(&folder)?.into_iter().filter(|path| path.is_file()).collect();
-        let mut parts = Parts::of(&files);
+        let mut parts = Parts::of(tree, &files);
         let labels: Vec<PathBuf> = parts.raters.values().flatten().map(|(_, path)| path.clone()).collect();
         let is_labeled = !labels.is_empty() && 2 * parts.raters.len() >= parts.images.len();
         if !is_labeled || !are_label_maps(tree, labels.iter()) {
@@ -87,30 +87,70 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(files: &[PathBuf]) -> Self {
+    fn of(tree: &Tree<'_>, files: &[PathBuf]) -> Self {
         let stems: BTreeSet<String> = files.iter().map(|path| stem(path)).collect();
+        let raters = raters_by_suffix(tree, files, &stems);
         let mut parts = Self::default();
+        let mut others = vec![];
         for path in files {
             let stem = stem(path);
-            let mut starts = cuts(&stem, BEHIND_IMAGE);
-            let mut cuts = cuts(&stem, BEHIND_IMAGE).filter(|(image, _)| stems.contains(*image));
-            let is_other = |rest: &str| Role::of(rest) == Role::Mask || rater_of(rest).is_some();
-            match cuts.find(|(_, rest)| is_other(rest)) {
+            let mut starts = cuts(&stem, BEHIND_IMAGE).filter(|(image, _)| stems.contains(*image));
+            let is_part = |(_, rest): &(&str, &str)| {
+                Role::of(rest) == Role::Mask
+                    || raters.contains(*rest)
+                    || rater_of(rest).is_some()
+                    || Hint::Made.fits_one(&words(rest))
+            };
+            match starts.find(is_part) {
                 Some((image, rest)) if Role::of(rest) == Role::Mask => {
                     parts.regions.insert(image.to_owned(), path.clone());
                 }
                 Some((image, rest)) => {
-                    let own = parts.raters.entry(image.to_owned()).or_default();
-                    own.extend(rater_of(rest).map(|rater| (rater, path.clone())));
+                    let rater = rater_of(rest).or_else(|| raters.contains(rest).then(|| RaterKey::of(rest)));
+                    // A consensus is no image; it is reported as left out.
+                    let own = rater.map(|rater| (rater, path.clone()));
+                    parts.raters.entry(image.to_owned()).or_default().extend(own);
                 }
-                // A consensus is no image; it is reported as left out.
-                None if starts
-                    .any(|(image, rest)| stems.contains(image) && Hint::Made.fits_one(&words(rest))) => {}
+                None if Hint::Labels.fits_one(&words(&stem)) => others.push(path),
                 None => parts.images.push(path.clone()),
             }
         }
+        parts.raters.retain(|_, raters| !raters.is_empty());
+        parts.add_by_words(&others);
         parts
     }
+
+    /// Adds label maps that have the words of an image elsewhere in their names: `segmentation-1` of `volume-1`.
+    fn add_by_words(&mut self, labels: &[&PathBuf]) {
+        let images: Vec<String> = self.images.iter().map(|path| stem(path)).collect();
+        let names = CaseNames::of(&images);
+        for &path in labels {
+            match names.find(&stem(path), Align::Free) {
+                NameMatch::Case(image, rest) if without_kinds(&rest).is_empty() => {
+                    let own = self.raters.entry(image.to_owned()).or_default();
+                    own.push((RaterKey::Number(0), path.clone()));
+                }
+                _ => self.images.push(path.clone()),
+            }
+        }
+    }
+}
+
+/// Returns what follows the names of at least half of the images in label maps by their values: `1stHO`, `anna`.
+fn raters_by_suffix(tree: &Tree<'_>, files: &[PathBuf], stems: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut by_suffix = BTreeMap::<String, Vec<&PathBuf>>::new();
+    for path in files {
+        let stem = stem(path);
+        if let Some((_, rest)) = cuts(&stem, BEHIND_IMAGE).find(|(image, _)| stems.contains(*image)) {
+            by_suffix.entry(rest.to_owned()).or_default().push(path);
+        }
+    }
+    let images = stems.len() - by_suffix.values().map(Vec::len).sum::<usize>();
+    let is_rater = |files: &Vec<&PathBuf>| {
+        files.len() > 1 && 2 * files.len() >= images && are_label_maps(tree, files.iter().copied())
+    };
+    by_suffix.retain(|suffix, files| !Hint::Made.fits_one(&words(suffix)) && is_rater(files));
+    by_suffix.into_keys().collect()
 }
 
 /// Returns the rater of a label map by what follows the name of the image: `mask`, `mask_2`, `rater2` or `mask_anna`.

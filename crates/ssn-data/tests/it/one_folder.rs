@@ -23,9 +23,14 @@ fn cases(dataset: &Dataset) -> Vec<(&str, &str, Option<Split>, Vec<usize>)> {
 
 #[test]
 fn masks_follow_the_names_of_their_images() {
-    for (first, second) in
-        [("_mask", None), (" (seg)", None), ("_rater1", Some("_rater2")), ("_GT_anna", Some("_GT_ben"))]
-    {
+    for (first, second) in [
+        ("_mask", None),
+        (" (seg)", None),
+        ("_rater1", Some("_rater2")),
+        ("_GT_anna", Some("_GT_ben")),
+        ("_1stHO", Some("_2ndHO")),
+        ("_A", Some("_B")),
+    ] {
         let folder = Folder::new();
         for case in 1..=3 {
             image(&folder, &format!("scan{case}.png"), case);
@@ -334,4 +339,18 @@ fn a_table_of_files_that_is_no_index_is_noticed() {
     let tables: Vec<_> =
         reasons(&folder).into_iter().filter(|reason| reason.starts_with("the table")).collect();
     assert_eq!(tables.len(), 1, "{tables:?}");
+}
+
+#[test]
+fn images_and_label_maps_may_share_numbers_alone() {
+    for above in ["", "batch1/"] {
+        let folder = Folder::new();
+        for case in 0..3 {
+            image(&folder, &format!("{above}volume-{case}.png"), case);
+            folder.labels(&format!("{above}segmentation-{case}.png"), SIZE, 9 + case, 1);
+        }
+        let dataset = Dataset::open(folder.path()).unwrap();
+        let found: Vec<_> = cases(&dataset).into_iter().map(|(id, .., marked)| (id, marked)).collect();
+        assert_eq!(found, [("volume-0", vec![9]), ("volume-1", vec![10]), ("volume-2", vec![11])], "{above}");
+    }
 }
