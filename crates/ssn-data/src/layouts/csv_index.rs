@@ -10,7 +10,7 @@ use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, LabelPolicy, La
 use crate::error::{DataError, Result};
 use crate::layouts::Draft;
 use crate::resolve::PartPath;
-use crate::resolve::files::{ends_in, entries, files_by_part, is_image};
+use crate::resolve::files::{ends_in, entries, files_by_part, is_image, name};
 use crate::text::{CsvRow, csv_rows};
 
 /// What a column holds.
@@ -69,8 +69,10 @@ pub(super) fn unused(root: &Path) -> Vec<Finding> {
         rows.get(1).is_some_and(|row| row.cells.iter().filter(|cell| is_image(Path::new(cell))).count() > 1)
     };
     let warn = |path: PathBuf| {
-        let reason =
-            "the table lists files, but is not used: its columns are not `id`, `seg` and one per channel";
+        let reason = format!(
+            "the table {} lists files, but is not used: its columns are not `id`, `seg` and one per channel",
+            name(&path)
+        );
         let advice = "name its columns so, or move it away if the names of files say the same";
         Finding::warning(FindingKind::Layout, reason, advice).in_file(path)
     };

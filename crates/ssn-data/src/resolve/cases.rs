@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, RaterFiles, RaterMaps, Split};
-use crate::resolve::Hint;
+use crate::resolve::{Hint, words};
 use crate::text::{listed, natural_order};
 
 /// Rater by a number or a name; numbers come first, and names are in natural order.
@@ -102,9 +102,10 @@ impl Raters {
 }
 
 /// Returns the patient or series of the cases in a folder: its name if that has a number, unlike names of kinds of images
-/// such as `benign`.
+/// such as `benign`, and is not of a `batch`, `part`, `site` or alike.
 pub fn patient(folder: &str) -> Option<String> {
-    folder.chars().any(char::is_numeric).then(|| folder.to_owned())
+    let is_share = Hint::Share.fits_one(&words(folder));
+    (folder.chars().any(char::is_numeric) && !is_share).then(|| folder.to_owned())
 }
 
 /// Returns a note about folders of kinds, whose cases may be in different parts of a split.

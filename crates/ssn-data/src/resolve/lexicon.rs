@@ -17,6 +17,8 @@ pub enum Hint {
     Made,
     /// Word for labels drawn by hand, as opposed to regions of interest.
     Manual,
+    /// Word for a share of a dataset, before its number.
+    Share,
     /// Group of persons, as the name of the folder above theirs.
     Group,
     /// Word before the number of a rater, behind the name of an image.
@@ -39,7 +41,7 @@ pub enum Hint {
 
 use Hint::{
     Group, Images, Kind, Labels, Made, Manual, MapPart, MapRater, MapWord, Person, Rater, RegionPart,
-    RegionWord, Regions, Sample, Source,
+    RegionWord, Regions, Sample, Share, Source,
 };
 
 /// All words with their meanings. If a folder has several children with one meaning, the first word here decides.
@@ -106,6 +108,12 @@ const LEXICON: &[(&str, &[Hint])] = &[
     ("grader", &[Person]),
     ("person", &[Person]),
     ("worker", &[Person]),
+    ("batch", &[Share]),
+    ("part", &[Share]),
+    ("fold", &[Share]),
+    ("site", &[Share]),
+    ("center", &[Share]),
+    ("centre", &[Share]),
     ("crowd", &[Group]),
     ("novices", &[Group]),
     ("students", &[Group]),

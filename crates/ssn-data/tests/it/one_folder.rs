@@ -343,7 +343,7 @@ fn a_table_of_files_that_is_no_index_is_noticed() {
 
 #[test]
 fn images_and_label_maps_may_share_numbers_alone() {
-    for above in ["", "batch1/"] {
+    for above in ["", "Batch 1/"] {
         let folder = Folder::new();
         for case in 0..3 {
             image(&folder, &format!("{above}volume-{case}.png"), case);
@@ -352,5 +352,6 @@ fn images_and_label_maps_may_share_numbers_alone() {
         let dataset = Dataset::open(folder.path()).unwrap();
         let found: Vec<_> = cases(&dataset).into_iter().map(|(id, .., marked)| (id, marked)).collect();
         assert_eq!(found, [("volume-0", vec![9]), ("volume-1", vec![10]), ("volume-2", vec![11])], "{above}");
+        assert!(dataset.entries.iter().all(|entry| entry.group == entry.id), "a batch is no patient");
     }
 }
