@@ -438,32 +438,17 @@ fn names(schema: &serde_json::Value, found: &mut Vec<String>) {
 #[test]
 fn every_name_is_tried() {
     let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/config.schema.json");
-    let schema: serde_json::Value = serde_json::from_slice(&std::fs::read(schema).unwrap()).unwrap();
+    let mut schema: serde_json::Value = serde_json::from_slice(&std::fs::read(schema).unwrap()).unwrap();
+    // Layouts of datasets are tested where they are recognized.
+    schema["$defs"].as_object_mut().unwrap().remove("Layout").unwrap();
     let mut found = vec![];
     names(&schema, &mut found);
     assert!(found.len() > 40, "{found:?}");
     let tried: String = (0..300).flat_map(|number| Combination::new(number).settings).collect();
-    // Layouts of datasets are tested where they are recognized.
-    let layouts = [
-        "csv",
-        "nn-unet",
-        "decathlon",
-        "datalist",
-        "bids",
-        "qubiq",
-        "lidc-pickle",
-        "lidc-hdf5",
-        "lidc-png",
-        "lidc-jpeg",
-        "case-folders",
-        "rater-folders",
-        "folder-pair",
-        "cache",
-    ];
     let presets = RunPreset::ALL.map(RunPreset::name);
     let missing: Vec<&String> = found
         .iter()
-        .filter(|name| !layouts.contains(&name.as_str()) && !presets.contains(&name.as_str()))
+        .filter(|name| !presets.contains(&name.as_str()))
         .filter(|name| !tried.contains(&format!("\"{name}\"")))
         .collect();
     assert!(missing.is_empty(), "no combination has {missing:?}: add them to CHOICES");
