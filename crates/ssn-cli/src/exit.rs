@@ -10,10 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use signal_hook::consts::SIGABRT;
 use signal_hook::flag::register_conditional_shutdown;
-use ssn_core::CoreError;
-use ssn_data::DataError;
 use ssn_data::text::visible;
-use ssn_eval::{ErrorKind, EvalError};
+use ssn_io::{Error, ErrorKind};
 
 /// A command that failed: the code to exit with and what to tell the user.
 #[derive(Debug)]
@@ -51,18 +49,11 @@ impl Failure {
     }
 }
 
-macro_rules! from_eval_errors {
-    ($($error:ty),*) => {$(
-        impl From<$error> for Failure {
-            fn from(error: $error) -> Self {
-                let error = EvalError::from(error);
-                Self::new(error.kind(), error)
-            }
-        }
-    )*};
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::new(error.kind, error)
+    }
 }
-
-from_eval_errors!(CoreError, DataError, EvalError);
 
 /// Colors for a terminal; they are taken out where there is none, and where `NO_COLOR` is set.
 pub mod style {

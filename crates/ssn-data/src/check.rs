@@ -133,7 +133,8 @@ fn of_content(dataset: &Dataset, case: &Case, facts: &CaseFacts) -> Vec<Finding>
 fn missing_raters(dataset: &Dataset) -> Vec<Finding> {
     let all: BTreeSet<usize> = dataset.entries.iter().flat_map(CaseEntry::raters).collect();
     let note = |entry: &CaseEntry, reason: String, advice: &'static str| {
-        Finding { advice, ..Finding::note(FindingKind::MissingRater, reason) }.of_case(&entry.id)
+        Finding { advice: advice.to_owned(), ..Finding::note(FindingKind::MissingRater, reason) }
+            .of_case(&entry.id)
     };
     let missing = |rater: usize, entry: &CaseEntry| {
         let (name, own) = (dataset.rater_name(rater), entry.raters());
@@ -616,7 +617,7 @@ fn findings(f: &mut fmt::Formatter<'_>, report: &CheckReport) -> fmt::Result {
         let (lines, rest) = of_many_cases(&found);
         lines.iter().try_for_each(|line| writeln!(f, "{severity:<8} {line}"))?;
         one_by_one(f, severity, &rest, report)?;
-        if let Some(advice) = found.first().map(|finding| finding.advice).filter(|advice| !advice.is_empty())
+        if let Some(advice) = found.first().map(|finding| &finding.advice).filter(|advice| !advice.is_empty())
         {
             writeln!(f, "{:<8} {advice}", "→")?;
         }

@@ -15,14 +15,13 @@
 //! let batch = batches.batch(3)?;
 //! assert_eq!(batch.image_shape, [4, 1, 1, 64, 64]);
 //! assert_eq!(batch, batches.batch(3)?);
-//! # Ok::<(), ssn_data::DataError>(())
+//! # Ok::<(), ssn_data::Error>(())
 //! ```
 
 mod augment;
 mod check;
 pub mod config;
 mod dataset;
-mod error;
 mod layouts;
 mod loader;
 pub mod parallel;
@@ -42,12 +41,12 @@ pub use dataset::{
     SameValues, Severity, Split, SplitAssignment, SplitFile, divide, fold, mask_box, read_label_map,
     resample_labels,
 };
-pub use error::{DataError, Result};
 pub use layouts::{CACHE_ENDING, DatasetOverrides, FileContent, FilesByCase};
 pub use loader::{
     Batch, BatchConfig, BatchSampler, CaseOrder, DataLoader, LoaderConfig, Origin, PatchConfig, PatchSampler,
     RaterChoice, Replica,
 };
 pub use parallel::{DeviceChoice, Launched, Shard, ShardProgress, launched};
+pub use ssn_io::{Error, Result};
 pub use synthetic::{Synthetic, SyntheticConfig};
 pub use text::nearest;

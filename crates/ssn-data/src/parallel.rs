@@ -13,9 +13,7 @@ use std::time::Duration;
 use std::{fmt, thread};
 
 use serde::Serialize;
-use ssn_io::memory;
-
-use crate::error::{DataError, Result};
+use ssn_io::{Error, Result, memory};
 
 /// Cases that are in memory at the same time, at most.
 const MOST_WORKERS: usize = 16;
@@ -131,13 +129,18 @@ pub fn map<T: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
+/// Returns the error of a case on which the program itself fails.
+pub(crate) fn panicked(id: &str, message: &str) -> Error {
+    Error::case(id, format!("the program failed: {message}")).advise("please report this with the case")
+}
+
 /// All results, or the first error; a panic becomes one with the name of its case.
 pub fn all_or_error<'a, T>(
     results: Vec<Result<Result<T>, String>>,
     id: impl Fn(usize) -> &'a str,
 ) -> Result<Vec<T>> {
     let one = |(index, result): (usize, Result<Result<T>, String>)| {
-        result.unwrap_or_else(|message| Err(DataError::Panic { id: id(index).to_owned(), message }))
+        result.unwrap_or_else(|message| Err(panicked(id(index), &message)))
     };
     results.into_iter().enumerate().map(one).collect()
 }

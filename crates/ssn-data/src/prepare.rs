@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path};
 
-use ssn_io::{Problem, Voxels, write_atomically};
+use ssn_io::{Error, Problem, Result, Voxels, write_atomically};
 
 use crate::config::template::data_sections;
 use crate::dataset::{
     Case, CaseEntry, Dataset, LabelCoding, Normalization, PackedCase, PackedImage, PackedLabels, Ratios,
     Split, SplitConfig,
 };
-use crate::error::{DataError, Result};
 use crate::layouts::{DatasetOverrides, encode_cache};
 use crate::parallel::{self, Progress, Shard, ShardProgress};
 use crate::text::csv_text;
@@ -118,11 +117,11 @@ pub fn brats(
 fn claim(out: &Path, names: &[String]) -> Result<()> {
     match ssn_io::claim(out, names)? {
         None => Ok(()),
-        Some(path) => Err(DataError::dataset(
+        Some(path) => Err(Error::data(
             path,
             "it is there, but .ssn-files does not list it as written by this program: it is not replaced",
-            "move it away, or choose another folder with --out",
-        )),
+        )
+        .advise("move it away, or choose another folder with --out")),
     }
 }
 
@@ -145,11 +144,8 @@ fn check_id(id: &str) -> Result<()> {
     if Path::new(id).components().all(|part| matches!(part, Component::Normal(_))) && !id.is_empty() {
         return Ok(());
     }
-    Err(DataError::case(
-        id,
-        "the id cannot be the name of a folder",
-        "give the case an id without `..` and without a slash at its start",
-    ))
+    Err(Error::case(id, "the id cannot be the name of a folder")
+        .advise("give the case an id without `..` and without a slash at its start"))
 }
 
 /// The class of each stored label.
@@ -161,7 +157,7 @@ fn label_rule(dataset: &Dataset) -> Result<[u8; STORED_LABELS]> {
     };
     if stored.is_empty() || stored.iter().any(|&label| usize::from(label) >= STORED_LABELS) {
         let reason = format!("the labels are {stored:?}, but those of BraTS are 0, 1, 2 and 4 (or 0 to 4)");
-        return Err(DataError::dataset(&dataset.root, reason, "give the folder of a BraTS dataset"));
+        return Err(Error::data(&dataset.root, reason).advise("give the folder of a BraTS dataset"));
     }
     // In 2015 non-enhancing tumour (3) was apart from necrosis (1); later years have them as one.
     let three = if stored.contains(&4) { 1 } else { 3 };
@@ -179,7 +175,7 @@ fn t1_channel(dataset: &Dataset) -> Result<Option<usize>> {
         dataset.channels.join(", ")
     );
     let advice = "the brain is where T1 is above 0: add T1 to every case, or a file named brainmask";
-    Err(DataError::dataset(&dataset.root, reason, advice))
+    Err(Error::data(&dataset.root, reason).advise(advice))
 }
 
 /// The case with classes 0 to 3, its brain mask, and normalized channels.
@@ -194,7 +190,7 @@ fn prepared_case(mut case: Case, rule: [u8; STORED_LABELS], t1: Option<usize>) -
     }
     if !case.mask.as_ref().is_some_and(|mask| mask.contains(&1)) {
         let reason = "the brain mask is empty".to_owned();
-        return Err(DataError::case(case.id, reason, "check T1, or the file of the mask"));
+        return Err(Error::case(case.id, reason).advise("check T1, or the file of the mask"));
     }
     for channel in case.image.chunks_exact_mut(voxels) {
         Normalization::Brats.apply(channel, case.mask.as_deref());
@@ -274,7 +270,7 @@ pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<Lid
         };
         if let Some(surplus) = surplus {
             let reason = format!("{surplus}, which a cache does not hold");
-            return Err(DataError::case(case.id, reason, "use the dataset as it is"));
+            return Err(Error::case(case.id, reason).advise("use the dataset as it is"));
         }
         Ok(PackedCase {
             channels: case.channels,
@@ -285,11 +281,8 @@ pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<Lid
     });
     let records = parallel::all_or_error(records, |index| &dataset.entries[index].id)?;
     let bytes = encode_cache(&records, &dataset.entries, &dataset.classes).map_err(|reason| {
-        DataError::dataset(
-            &dataset.root,
-            reason,
-            "a cache is for images of one size with the same raters; use the dataset as it is",
-        )
+        Error::data(&dataset.root, reason)
+            .advise("a cache is for images of one size with the same raters; use the dataset as it is")
     })?;
     write_atomically(out, |file| file.write_all(&bytes))?;
     Ok(LidcSummary { cases: records.len(), bytes: bytes.len() })

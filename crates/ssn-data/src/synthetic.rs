@@ -10,11 +10,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use ssn_core::random::{derive_seed, fill_normals};
-use ssn_io::{Problem, Voxels};
+use ssn_io::{Error, Problem, Result, Voxels};
 
 use crate::augment::PerlinNoise;
 use crate::dataset::{Case, Cases, no_such_case};
-use crate::error::{DataError, Result};
 use crate::parallel;
 use crate::random::{Purpose, RandomStream};
 
@@ -186,12 +185,12 @@ impl SyntheticConfig {
         ];
         for (field, value, low, high) in whole {
             if !(low..=high).contains(&value) {
-                return Err(DataError::setting(field, value, format!("between {low} and {high}")));
+                return Err(Error::setting(field, value, format!("between {low} and {high}")));
             }
         }
         if (2..SMALLEST).contains(&self.size[0]) {
             let expected = format!("1 for pictures, or at least {SMALLEST}");
-            return Err(DataError::setting("synthetic.size[0]", self.size[0], expected));
+            return Err(Error::setting("synthetic.size[0]", self.size[0], expected));
         }
         let shares = [
             ("synthetic.faint", self.faint),
@@ -201,7 +200,7 @@ impl SyntheticConfig {
         ];
         for (field, value) in shares {
             if !(0.0..=1.0).contains(&value) {
-                return Err(DataError::setting(field, value, "between 0 and 1"));
+                return Err(Error::setting(field, value, "between 0 and 1"));
             }
         }
         Ok(())

@@ -7,7 +7,6 @@ use ssn_cli::exit::print;
 use ssn_cli::verbs::view::export_page;
 use ssn_cli::{Failure, progress};
 
-use crate::failure::failure;
 use crate::signals;
 
 /// The viewer's page with the cases of the low-rank network.
@@ -17,7 +16,7 @@ const VIEWER: &str = "viewer.html";
 pub fn run(config: &DemoConfig, global: &Global) -> Result<(), Failure> {
     let (stop, show) = (signals::stop_flag("step")?, progress::show(global.quiet));
     let Demo { table, json, comparison, detail, predictions, seconds } =
-        demo(config, Control { progress: &show, stop: &stop }).map_err(failure)?;
+        demo(config, Control { progress: &show, stop: &stop })?;
     let viewer = config.out.join(VIEWER);
     export_page(&predictions, &viewer, &show)?;
     print(&if global.json {

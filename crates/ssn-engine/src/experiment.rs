@@ -5,16 +5,15 @@ use ssn_cli::args::Global;
 use ssn_cli::exit::print;
 use ssn_cli::{Failure, progress};
 
-use crate::failure::failure;
 use crate::signals;
 
 /// Runs the verb.
 pub fn run(config: &ExperimentConfig, global: &Global) -> Result<(), Failure> {
     let (stop, show) = (signals::stop_flag("step")?, progress::show(global.quiet));
     let ExperimentOutcome { text, json, outcome } =
-        run_experiment(config, Control { progress: &show, stop: &stop }).map_err(failure)?;
+        run_experiment(config, Control { progress: &show, stop: &stop })?;
     if let Some(text) = text {
         print(if global.json { &json } else { &text })?;
     }
-    outcome.map_err(failure)
+    outcome.map_err(Failure::from)
 }

@@ -8,11 +8,9 @@ use ssn_cli::args::Global;
 use ssn_cli::exit::{Failure, json, print};
 use ssn_nn::HeadConfig;
 
-use crate::failure::failure;
-
 /// Runs `ssn export`.
 pub fn run(config: &ExportConfig, global: &Global) -> Result<(), Failure> {
-    let exported = export(config).map_err(failure)?;
+    let exported = export(config)?;
     if global.json {
         return print(&json(&exported)?);
     }
@@ -36,7 +34,7 @@ pub fn import(config: &ImportConfig, global: &Global) -> Result<(), Failure> {
         [] => String::new(),
         names => format!(" ({})", names.join(", ")),
     });
-    let imported = ssn::import(config).map_err(failure)?;
+    let imported = ssn::import(config)?;
     let (model, report) = (imported.model.config(), &imported.report);
     let parameters = imported.model.parameters().count();
     if global.json {

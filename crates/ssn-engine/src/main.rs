@@ -3,7 +3,6 @@
 mod demo;
 mod experiment;
 mod export;
-mod failure;
 mod predict;
 mod ranks;
 mod signals;
@@ -22,8 +21,8 @@ use ssn_cli::{Cli, Failure, Verb};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     // A panic is a defect of this program, and ends like one: the message is above, the code is documented.
-    let outcome = std::panic::catch_unwind(|| run(&cli))
-        .unwrap_or_else(|panic| Err(failure::failure(ssn::of_panic(&*panic))));
+    let outcome =
+        std::panic::catch_unwind(|| run(&cli)).unwrap_or_else(|panic| Err(ssn::of_panic(&*panic).into()));
     let failure = outcome.err();
     failure.iter().for_each(Failure::tell);
     // What libtorch takes apart at the end of a process is gone with it anyway, a tenth of a second sooner.
@@ -43,7 +42,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Import(args) => export::import(args, &cli.global),
         Verb::Info => print(&json(&EngineInfo { cuda_part: ssn_cuda::is_built() })?),
         // What the dataset has is checked by `ssn` itself.
-        Verb::Check(args) => ssn::check_config(&args.dataset).map_err(failure::failure),
+        Verb::Check(args) => ssn::check_config(&args.dataset).map_err(Failure::from),
         Verb::Init(_)
         | Verb::Prepare(_)
         | Verb::Sample(_)

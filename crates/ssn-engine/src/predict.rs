@@ -6,7 +6,6 @@ use ssn_cli::args::Global;
 use ssn_cli::exit::print;
 use ssn_cli::{Failure, progress, shard};
 
-use crate::failure::failure;
 use crate::signals;
 
 /// Runs the verb.
@@ -16,7 +15,7 @@ pub fn run(config: &PredictConfig, global: &Global) -> Result<(), Failure> {
     let prints_json = shard::prints_json(config.shard);
     let config = PredictConfig { shard: Some(shard), ..config.clone() };
     let Predicted { model, made, kept, index, seconds, phases, .. } =
-        predict(&config, Control { progress: &show, stop: &stop }).map_err(failure)?;
+        predict(&config, Control { progress: &show, stop: &stop })?;
     if global.json && !prints_json {
         return Ok(());
     }

@@ -20,8 +20,7 @@ impl World {
     #[cfg(feature = "mpi")]
     pub fn join() -> Result<Option<Self>, Failure> {
         let Some(launched) = ssn::data::launched() else { return Ok(None) };
-        let mpi = ssn_train::parallel::mpi::MpiWorld::join()
-            .map_err(|error| crate::failure::failure(error.into()))?;
+        let mpi = ssn_train::parallel::mpi::MpiWorld::join().map_err(ssn::Error::from)?;
         let found = mpi.communicator().world_size();
         if found != launched.size {
             // Each would train a network of its own.

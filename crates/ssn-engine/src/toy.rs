@@ -5,12 +5,10 @@ use ssn_cli::args::Global;
 use ssn_cli::exit::print;
 use ssn_cli::{Failure, progress};
 
-use crate::failure::failure;
-
 /// Runs the verb.
 pub fn run(problem: &ToyProblem, global: &Global) -> Result<(), Failure> {
     let show = progress::show(global.quiet);
-    let solution = solve_toy(problem, Control { progress: &show, ..Control::default() }).map_err(failure)?;
+    let solution = solve_toy(problem, Control { progress: &show, ..Control::default() })?;
     print(&if global.json {
         solution.json
     } else {

@@ -10,7 +10,6 @@ use ssn_cli::exit::print;
 use ssn_cli::{Failure, progress};
 use ssn_nn::communicator::is_root;
 
-use crate::failure::failure;
 use crate::ranks::World;
 use crate::signals;
 
@@ -24,12 +23,12 @@ pub fn run(config: &TrainConfig, global: &Global) -> Result<(), Failure> {
     let control = Control { progress: &show, stop: &stop };
     // A rank that has panicked ends all while it still belongs to them; the others would wait for it.
     let trained = catch_unwind(AssertUnwindSafe(|| train_parallel(config, control, ranks)));
-    let trained = trained.unwrap_or_else(|panic| Err(of_panic(&*panic))).map_err(failure);
+    let trained = trained.unwrap_or_else(|panic| Err(of_panic(&*panic))).map_err(Failure::from);
     let trained = match (trained, &world) {
         (Err(failure), Some(world)) => world.end_all(&failure),
         (trained, _) => trained?,
     };
-    let outcome = trained.outcome().map_err(failure);
+    let outcome = trained.outcome().map_err(Failure::from);
     if !is_root {
         // The first rank tells; all end with its code.
         return outcome.map_err(|failure| Failure::told(failure.kind));

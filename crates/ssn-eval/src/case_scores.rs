@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use ssn_core::metrics::ClassGroup;
 use ssn_data::text::counted;
+use ssn_io::Result;
 
-use crate::error::Result;
 use crate::inputs::{CaseInput, MaskInput, VoxelInput};
 use crate::means::{mean, of_different};
 use crate::registry::{

@@ -5,8 +5,8 @@
 
 use ssn_core::metrics::{Calibrated, Summary, ece};
 use ssn_core::{LabelMap, Region};
+use ssn_io::Result;
 
-use crate::error::Result;
 use crate::inputs::CaseInput;
 
 /// The bins of the calibration error of CURVAS.

@@ -10,8 +10,8 @@ use ssn_core::metrics::{
 };
 use ssn_core::space::Grid;
 use ssn_core::{BitPlanes, LabelMap};
+use ssn_io::Result;
 
-use crate::error::Result;
 use crate::means::mean;
 use crate::reliability::Reliability;
 use crate::score_config::{CaseMaps, ScoreConfig};

@@ -21,14 +21,13 @@
 //!     let samples = Draw::new(&file, 0, &cool)?.labels(0..10)?;
 //!     println!("{}: {} samples", case.id(), samples.len());
 //! }
-//! # Ok::<(), ssn_eval::EvalError>(())
+//! # Ok::<(), ssn_eval::Error>(())
 //! ```
 
 #[cfg(feature = "clap")]
 pub mod arguments;
 mod case_scores;
 mod challenges;
-pub mod error;
 pub mod evaluation;
 mod inputs;
 pub mod learning;
@@ -42,7 +41,6 @@ pub mod sampling;
 mod score_config;
 pub mod scores;
 
-pub use error::{ErrorKind, EvalError, Result};
 pub use evaluation::{
     EvaluateConfig, Evaluated, Evaluation, Part, Scored, Settings, evaluate, evaluate_shard,
 };
@@ -56,6 +54,7 @@ pub use reliability::Reliability;
 pub use sampling::{MapFormat, SampleConfig, SampledFiles, sample};
 pub use score_config::ScoreSet;
 pub use scores::{CaseMaps, CaseScores, GedDistance, ScoreConfig, ScoreValues, score, score_maps};
+pub use ssn_io::{Error, ErrorKind, Result};
 
 /// Returns each of some things once, in their order.
 pub fn unique<T: PartialEq>(things: impl Iterator<Item = T>) -> Vec<T> {

@@ -2,8 +2,7 @@
 //! gigabytes, and a program that the system gives no memory ends at once.
 
 use ssn_data::parallel::available_bytes;
-
-use crate::error::{EvalError, Result};
+use ssn_io::{Error, Result};
 
 /// Below this, the system is not asked what is free: there is always so much, or nothing works any more.
 const SMALL: u64 = 64 << 20;
@@ -11,7 +10,7 @@ const SMALL: u64 = 64 << 20;
 /// Refuses work that needs more bytes than there are.
 ///
 /// # Errors
-/// [`EvalError::Memory`] when less is free, or when the system refuses that much at once, as under `ulimit -v`.
+/// When less is free, or when the system refuses that much at once, as under `ulimit -v`.
 pub fn check_memory(what: &str, bytes: u64) -> Result<()> {
     let free = if bytes < SMALL { u64::MAX } else { available_bytes() as u64 };
     // Nothing is written to it, so it costs nothing.
@@ -20,7 +19,7 @@ pub fn check_memory(what: &str, bytes: u64) -> Result<()> {
     if is_given && bytes <= free {
         return Ok(());
     }
-    Err(EvalError::Memory { what: what.to_owned(), bytes })
+    Err(Error::memory(what, bytes))
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use ssn_core::LabelMap;
 use ssn_core::metrics::{Calibrated, CalibrationBin, ece_of_bins, reliability};
+use ssn_io::Result;
 
-use crate::error::Result;
 use crate::means::mean;
 
 /// The bins of reliability diagrams. An observation is a pair of a voxel and a rater.

@@ -8,11 +8,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 use ssn_core::{LabelMap, OnProgress, Phase, Steering};
 use ssn_data::text::csv_text;
-use ssn_io::{Limits, write, write_labels};
+use ssn_io::{Error, Limits, Result, write, write_labels};
 
 #[cfg(feature = "clap")]
 use crate::arguments::{named_weight, numbered_weight, weight};
-use crate::error::{EvalError, Result};
 use crate::memory::check_memory;
 use crate::predictions::{
     Description, DistributionFile, Draw, Found, Kind, Output, blocks, check_free, claim, file_stem, find,
@@ -160,7 +159,7 @@ fn refuse_twins(cases: &[Found]) -> Result<()> {
     let mut places = BTreeMap::new();
     for case in cases {
         if let Some(first) = places.insert(case.id(), &case.path) {
-            return Err(EvalError::settings(format!(
+            return Err(Error::usage(format!(
                 "{} and {} are both of case {:?}, so their samples would have the same names; sample them into \
                  folders of their own",
                 first.display(),
@@ -319,7 +318,7 @@ impl SampleConfig {
 fn check_format(config: &SampleConfig, cases: &[Found]) -> Result<()> {
     let Some(format @ (MapFormat::Png | MapFormat::SegNrrd)) = config.format else { return Ok(()) };
     if config.probabilities || config.entropy {
-        return Err(EvalError::settings(format!(
+        return Err(Error::usage(format!(
             "--format {} holds labels, but --probabilities and --entropy are numbers; choose nii.gz, nrrd or mha",
             &format.ending()[1..]
         )));
@@ -328,7 +327,7 @@ fn check_format(config: &SampleConfig, cases: &[Found]) -> Result<()> {
         return Ok(());
     }
     let Some(case) = cases.iter().find(|case| case.header.description.size[0] > 1) else { return Ok(()) };
-    Err(EvalError::settings(format!(
+    Err(Error::usage(format!(
         "--format png is for pictures, but {} is of a volume of {} slices; choose nii.gz, nrrd or mha",
         case.path.display(),
         case.header.description.size[0]
@@ -361,7 +360,7 @@ fn steering(config: &SampleConfig, case: &Found) -> Result<Steering> {
         Kind::Sampled => Some("a network that draws samples itself, which cannot be steered"),
     };
     if let Some(network) = unsteerable.filter(|_| config.steers()) {
-        return Err(EvalError::settings(format!(
+        return Err(Error::usage(format!(
             "{path} is of {network}; leave out --temperature, --class-scale, --mode-weight and --no-diagonal-noise"
         )));
     }
@@ -372,10 +371,7 @@ fn steering(config: &SampleConfig, case: &Found) -> Result<Steering> {
     let mut class_scales = vec![1.0; classes];
     for (name, scale) in &config.class_scales {
         let Some(class) = names.iter().position(|known| known == name) else {
-            return Err(EvalError::settings(format!(
-                "--class-scale: {}",
-                unknown_name(name, names, &case.path)
-            )));
+            return Err(Error::usage(format!("--class-scale: {}", unknown_name(name, names, &case.path))));
         };
         class_scales[class] = *scale;
     }
@@ -386,7 +382,7 @@ fn steering(config: &SampleConfig, case: &Found) -> Result<Steering> {
                 0 => "has none".to_owned(),
                 _ => format!("has 0 to {}", rank - 1),
             };
-            return Err(EvalError::settings(format!(
+            return Err(Error::usage(format!(
                 "--mode-weight: there is no column {column}: the factor in {path} {known}"
             )));
         };

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use ssn_core::metrics::{ClassGroup, Distance, MAX_BINS};
 use ssn_core::{LabelMap, Steering};
+use ssn_io::{Error, Result};
 
-use crate::error::{EvalError, Result};
 use crate::predictions::PredictionRule;
 
 /// A named set of scores.
@@ -176,7 +176,7 @@ impl ScoreConfig {
 
     /// Refuses settings with which nothing can be scored.
     pub fn check(&self) -> Result<()> {
-        let wrong = |message: String| Err(EvalError::Parts(message));
+        let wrong = |message: String| Err(Error::mismatch(message));
         if self.samples == 0 {
             return wrong("samples is 0, but at least one is needed".to_owned());
         }

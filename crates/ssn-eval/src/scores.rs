@@ -8,10 +8,10 @@ use ssn_core::labels::largest;
 use ssn_core::metrics::{LabelFrequencies, most_frequent};
 use ssn_core::space::voxel_count;
 use ssn_core::{BitPlanes, LabelMap};
+use ssn_io::{Error, Result};
 
 use crate::case_scores::Computation;
 pub use crate::case_scores::{CaseScores, Observations, ScoreValues, observations};
-use crate::error::{EvalError, Result};
 use crate::inputs::{CaseInput, Likelihood, VoxelInput};
 pub use crate::means::{mean, of_different};
 use crate::predictions::{DistributionFile, Draw, Header, Kind, blocks, predict_labels, summarize};
@@ -35,9 +35,12 @@ pub fn score_maps(maps: &CaseMaps<'_>, raters: &[LabelMap], config: &ScoreConfig
     if let Some(found) = maps.probabilities.map(<[f32]>::len).filter(|found| found / labels.max(1) != voxels)
     {
         let case = maps.case;
-        return Err(EvalError::Parts(format!(
-            "case {case}: there are {found} probabilities, but the image has {voxels} voxels and {labels} classes"
-        )));
+        return Err(Error::case(
+            case,
+            format!(
+                "there are {found} probabilities, but the image has {voxels} voxels and {labels} classes"
+            ),
+        ));
     }
     let found;
     let predicted = match (maps.prediction, maps.probabilities) {
@@ -131,15 +134,18 @@ fn score_planes(
 
 fn check_raters(case: &str, voxels: usize, labels: usize, raters: &[LabelMap]) -> Result<()> {
     if raters.is_empty() {
-        return Err(EvalError::Parts(format!("case {case}: there is no rater to compare with")));
+        return Err(Error::case(case, "there is no rater to compare with"));
     }
     match raters.iter().find(|rater| (rater.voxels(), rater.classes()) != (voxels, labels)) {
         None => Ok(()),
-        Some(rater) => Err(EvalError::Parts(format!(
-            "case {case}: a rater has {} voxels and {} classes, but the prediction has {voxels} and {labels}",
-            rater.voxels(),
-            rater.classes()
-        ))),
+        Some(rater) => Err(Error::case(
+            case,
+            format!(
+                "a rater has {} voxels and {} classes, but the prediction has {voxels} and {labels}",
+                rater.voxels(),
+                rater.classes()
+            ),
+        )),
     }
 }
 

@@ -4,9 +4,9 @@ use std::fmt;
 
 use half::{bf16, f16};
 
-use crate::error::{Problem, refused};
 use crate::geometry::Geometry;
 use crate::limits::Limits;
+use crate::problem::{Problem, refused};
 use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// Axes of an array (`NPY_MAXDIMS` of NumPy 2).

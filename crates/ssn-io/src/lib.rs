@@ -28,13 +28,14 @@ pub mod limits;
 pub mod memory;
 pub mod open;
 pub mod own_files;
+pub mod problem;
 pub mod volume;
 
 pub use array::Array;
 pub use atomic::{
     UNFINISHED, WriteError, WriteSeek, open_own, remove_unfinished, write_atomically, write_folder_atomically,
 };
-pub use error::{FileError, Problem};
+pub use error::{Error, ErrorKind, Place, Result};
 #[cfg(feature = "hdf5")]
 pub use formats::hdf5;
 pub use formats::seg_nrrd::Segment;
@@ -44,4 +45,5 @@ pub use geometry::{Difference, Differences, Geometry, Tolerance};
 pub use limits::Limits;
 pub use open::{open_file, read_file, read_text};
 pub use own_files::{OWN_FILES, claim, own_files};
+pub use problem::{FileError, Problem};
 pub use volume::{ByteOrder, Image, Volume, VoxelType, Voxels};

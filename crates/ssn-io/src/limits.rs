@@ -1,7 +1,7 @@
 //! How large things may be. Every reader asks here before it allocates.
 
-use crate::error::{Problem, refused};
 use crate::memory::available_bytes;
+use crate::problem::{Problem, refused};
 
 /// Returns the memory that `values` values of `size` bytes take: as they are stored, and in single precision.
 pub(crate) fn memory_of(values: u64, size: usize) -> u64 {

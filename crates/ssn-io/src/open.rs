@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use crate::error::{Problem, refused};
+use crate::problem::{Problem, refused};
 
 /// Opens a plain file to read. The type is that of what was opened, so that nothing can be exchanged in between.
 ///

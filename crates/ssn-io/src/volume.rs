@@ -1,8 +1,8 @@
 //! Images in memory: their values in the type in which the file stores them, and where these lie.
 
-use crate::error::{Problem, refused};
 use crate::geometry::Geometry;
 use crate::limits::Limits;
+use crate::problem::{Problem, refused};
 
 /// Values of one type on a grid in the patient; a 2D image has depth 1.
 #[derive(Debug, Clone, PartialEq)]

@@ -44,7 +44,7 @@ pub fn all_gather_values<T: Serialize + DeserializeOwned>(
     comm: &dyn Communicator,
     value: &T,
 ) -> Result<Vec<T>> {
-    let failed = |error: serde_json::Error| NnError::Communicator { reason: error.to_string() };
+    let failed = |error: serde_json::Error| NnError::communicator(error);
     let given = comm.all_gather(&serde_json::to_vec(value).map_err(failed)?)?;
     given.iter().map(|bytes| serde_json::from_slice(bytes).map_err(failed)).collect()
 }
@@ -127,7 +127,7 @@ impl Communicator for ThreadCommunicator {
     }
 
     fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let gone = |rank: usize| NnError::Communicator { reason: format!("rank {rank} has ended") };
+        let gone = |rank: usize| NnError::communicator(format!("rank {rank} has ended"));
         let channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
         for (rank, to) in channels.to.iter().enumerate() {
             to.send(bytes.to_vec()).map_err(|_| gone(rank))?;
@@ -138,9 +138,7 @@ impl Communicator for ThreadCommunicator {
     fn duplicate(&self) -> Result<Arc<dyn Communicator>> {
         match self.duplicate.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(second) => Ok(second),
-            None => {
-                Err(NnError::Communicator { reason: "the communicator was duplicated already".to_owned() })
-            }
+            None => Err(NnError::communicator("the communicator was duplicated already")),
         }
     }
 }

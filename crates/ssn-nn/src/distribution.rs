@@ -1,5 +1,6 @@
 //! The low-rank normal distribution over logits as tensors with gradients, for a batch of images.
 
+use std::fmt::Display;
 use std::ops::Range;
 
 use tch::{Kind, Tensor};
@@ -213,6 +214,6 @@ impl LowRankNormal {
     }
 }
 
-fn shape_error(field: &'static str, tensor: &Tensor, expected: impl Into<String>) -> NnError {
-    NnError::Shape { field, found: tensor.size(), expected: expected.into() }
+fn shape_error(field: &str, tensor: &Tensor, expected: impl Display) -> NnError {
+    NnError::shape(field, &tensor.size(), expected)
 }

@@ -1,106 +1,177 @@
-//! What can go wrong in this crate.
+//! Errors of computations with libtorch.
 
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
 
-use thiserror::Error;
+use ssn_core::CoreError;
+use ssn_cuda::CudaError;
+use ssn_io::{Error, ErrorKind, Place};
+use tch::TchError;
 
-/// The result of every fallible function of this crate.
+/// The result of functions that compute with libtorch.
 pub type Result<T, E = NnError> = std::result::Result<T, E>;
 
-/// A computation that cannot be done or has failed.
-#[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
+/// An error of a computation with libtorch, or of what it needs.
+#[derive(Debug, thiserror::Error)]
 pub enum NnError {
-    /// Tensors whose shapes do not fit together.
-    #[error("{field} has shape {found:?}, but {expected} is needed")]
-    Shape {
-        field: &'static str,
-        found: Vec<i64>,
-        /// The shape needed, in words and letters.
-        expected: String,
-    },
-    /// A parameter outside its range.
-    #[error("{field} is {value}, but it must be {expected}")]
-    Parameter {
-        field: &'static str,
-        value: String,
-        /// The range in words.
-        expected: &'static str,
-    },
-    /// An image of a size that a network cannot have.
-    #[error(
-        "{what} is {} along d, h, w, but {rule}; the nearest that fit are {}",
-        sizes(found),
-        nearest_sizes(nearest)
-    )]
-    Size {
-        /// The size, as the config file names it.
-        what: &'static str,
-        found: [i64; 3],
-        rule: String,
-        /// The next smaller, if there is one, and the next larger size that fit.
-        nearest: Vec<[i64; 3]>,
-    },
-    /// A layer that cannot be made.
-    #[error("{layer} would have the shape {shape:?}; {setting} must be at least 1")]
-    Layer {
-        /// The tensor, the path to its layer included.
-        layer: String,
-        shape: Vec<i64>,
-        setting: &'static str,
-    },
-    /// Weights that do not fit the network.
-    #[error("{layer} has shape {found:?} in the file and {expected:?} in the network; {advice}")]
-    Weights { layer: String, found: Vec<i64>, expected: Vec<i64>, advice: String },
-    /// A file of weights that cannot be used.
-    #[error("{}: {reason}", path.display())]
-    File { path: PathBuf, reason: String },
-    /// A GPU that cannot be used, or work on it that failed.
+    /// A setting, a shape, a file or a rank that cannot be used.
     #[error(transparent)]
-    Cuda(#[from] ssn_cuda::CudaError),
-    /// Ranks that cannot work together, or one that is gone.
-    #[error("training over ranks cannot go on: {reason}")]
-    Communicator { reason: String },
-    /// A file or folder that could not be written.
-    #[error("cannot write {}: {source}; what was saved before is still there", path.display())]
-    Save { path: PathBuf, source: std::io::Error },
-    /// A parameter of a model that an optimizer cannot train.
-    #[error("the parameter {parameter} cannot be trained: {problem}")]
-    Trainable { parameter: String, problem: &'static str },
+    Other(#[from] Error),
     /// Gradients whose norm is not finite, and which therefore cannot be clipped.
     #[error("the gradient of {of} has the norm {norm}; no gradient was changed")]
     GradientNorm {
         /// The name of the first parameter with such a gradient, or all parameters together.
         of: String,
+        /// The norm.
         norm: f64,
     },
-    /// A saved state that is not of this optimizer.
-    #[error("the state of the optimizer cannot be restored: {entry} {problem}")]
-    OptimizerState { entry: String, problem: String },
     /// A distribution that the host's checks refuse.
     #[error(transparent)]
-    Core(#[from] ssn_core::CoreError),
+    Core(#[from] CoreError),
+    /// A GPU that cannot be used, or work on it that failed.
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
     /// An error of libtorch.
     #[error("libtorch: {0}")]
-    Torch(#[from] tch::TchError),
+    Torch(#[from] TchError),
 }
 
-/// `30 × 30 × 30`.
-fn sizes(size: &[i64; 3]) -> String {
-    size.map(|n| n.to_string()).join(" × ")
-}
+impl NnError {
+    /// Returns the kind, which programs can act on.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Other(error) => error.kind,
+            Self::GradientNorm { .. } => ErrorKind::NonFinite,
+            Self::Cuda(CudaError::Library { .. } | CudaError::NotBuilt | CudaError::NoDevice { .. }) => {
+                ErrorKind::Unavailable
+            }
+            Self::Core(_) | Self::Cuda(_) | Self::Torch(_) => ErrorKind::Internal,
+        }
+    }
 
-/// `16 × 16 × 16 and 32 × 32 × 32`.
-fn nearest_sizes(nearest: &[[i64; 3]]) -> String {
-    nearest.iter().map(sizes).collect::<Vec<_>>().join(" and ")
+    /// Returns an error of a tensor whose shape does not fit; `expected` is the shape needed, in words and letters.
+    pub fn shape(field: &str, found: &[i64], expected: impl Display) -> Self {
+        let reason = format!("has shape {found:?}, but {expected} is needed");
+        Error::mismatch(reason).at(Place::Setting(field.to_owned())).into()
+    }
+
+    /// Returns an error of an image size that a network cannot have. `nearest` has the next smaller size that fits, if there
+    /// is one, and the next larger one.
+    pub(crate) fn size(found: [i64; 3], rule: &str, nearest: &[[i64; 3]]) -> Self {
+        let written = |size: &[i64; 3]| size.map(|n| n.to_string()).join(" × ");
+        let nearest = nearest.iter().map(written).collect::<Vec<_>>().join(" and ");
+        let reason = format!("the image size is {} along d, h, w, but {rule}", written(&found));
+        Error::usage(reason).advise(format!("the nearest that fit are {nearest}")).into()
+    }
+
+    /// Returns an error of a parameter of a model that an optimizer cannot train.
+    pub fn untrainable(parameter: &str, problem: &str) -> Self {
+        Error::internal(format!("the parameter {parameter} cannot be trained: {problem}")).into()
+    }
+
+    /// Returns an error of a file that cannot be used.
+    pub fn file(path: &Path, reason: impl Display) -> Self {
+        Error::data(path, reason).into()
+    }
+
+    /// Returns an error of a file or folder that cannot be written.
+    pub fn unsaved(path: &Path, source: io::Error) -> Self {
+        Error::system("write", path, source).advise("what was saved before is still there").into()
+    }
+
+    /// Returns an error of ranks that cannot work together, or of one that has ended.
+    pub fn communicator(reason: impl Display) -> Self {
+        Error::internal(format!("training over ranks cannot go on: {reason}")).into()
+    }
 }
 
 /// Refuses a setting that is outside its range.
-pub fn require(holds: bool, field: &'static str, value: impl ToString, expected: &'static str) -> Result<()> {
+pub fn require(holds: bool, field: &str, value: impl Display, expected: &str) -> Result<()> {
     if holds { Ok(()) } else { refused(field, value, expected) }
 }
 
-/// The refusal of a setting that is outside its range.
-pub fn refused<T>(field: &'static str, value: impl ToString, expected: &'static str) -> Result<T> {
-    Err(NnError::Parameter { field, value: value.to_string(), expected })
+/// Returns the error of a setting that is outside its range.
+pub fn refused<T>(field: &str, value: impl Display, expected: &str) -> Result<T> {
+    Err(Error::setting(field, value, expected).into())
+}
+
+impl From<NnError> for Error {
+    fn from(error: NnError) -> Self {
+        let (kind, message) = (error.kind(), error.to_string());
+        if let Some(error) = of_device(&message) {
+            return error;
+        }
+        match error {
+            _ if kind == ErrorKind::Internal => Self::internal(of_libtorch(&message)),
+            NnError::Other(error) => error,
+            error => Self::new(kind, message).caused_by(error),
+        }
+    }
+}
+
+/// Returns the first sentence of an error of libtorch, without the C++ frames that follow, and what to do.
+fn of_libtorch(message: &str) -> String {
+    let frames =
+        ["\nException raised from", "\nframe #"].iter().filter_map(|begin| message.find(begin)).min();
+    let Some(frames) = frames else { return message.to_owned() };
+    let sentence = message[..frames].trim().trim_end_matches('.').replace("Internal torch error: ", "");
+    format!(
+        "{sentence}. This is a defect of the program: please report it with the command used; a run has the details in its log.txt"
+    )
+}
+
+/// Returns the error that a message of libtorch means if its device failed or has too little memory.
+pub fn of_device(message: &str) -> Option<Error> {
+    out_of_memory(message).or_else(|| {
+        let told = ssn_cuda::says_failed(message)?;
+        // The C++ part says the same where the failure ends the program.
+        Some(Error::new(
+            ErrorKind::Io,
+            format!("the GPU stopped working ({told}){}", ssn_cuda::FAILURE_ADVICE),
+        ))
+    })
+}
+
+/// Returns the error for a message of libtorch about too little memory, with the sizes in it.
+fn out_of_memory(message: &str) -> Option<Error> {
+    let on_host = message.contains("DefaultCPUAllocator: can't allocate memory");
+    if !on_host && !ssn_cuda::says_out_of_memory(message) {
+        return None;
+    }
+    // The first sentences say how much was wanted, how much there is, and who has it; advice to programmers follows.
+    let start = ["CUDA out of memory", "DefaultCPUAllocator"]
+        .iter()
+        .find_map(|begin| message.find(begin))
+        .unwrap_or(0);
+    let told = message[start..].lines().next().unwrap_or_default();
+    let told = told.split(" If reserved but unallocated").next().unwrap_or(told).trim_end_matches('.');
+    let what = if on_host { "the machine's memory" } else { "the GPU's memory" };
+    Some(Error::new(
+        ErrorKind::OutOfMemory,
+        format!(
+            "{what} does not suffice ({told}). In training, lower batches.batch_size, the patch (batches.patch) or the widths of \
+             the network; loss.samples costs no memory on a GPU. In predictions, lower --voxels-at-once or set --tile"
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_of_libtorch_are_left_out() {
+        let message = "Output 0 of CppNode is a view.\nException raised from check_inplace at VariableTypeUtils.h:73\nframe #0: c10";
+        let error = NnError::from(TchError::Torch(message.to_owned()));
+        assert!(error.to_string().contains("frame #0"));
+        let error = Error::from(error);
+        assert_eq!(error.kind, ErrorKind::Internal);
+        let message = error.to_string();
+        assert!(
+            message.starts_with("libtorch: Output 0 of CppNode is a view. This is a defect"),
+            "{message}"
+        );
+        assert!(!message.contains("frame"), "{message}");
+    }
 }

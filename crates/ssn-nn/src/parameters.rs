@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ssn_core::random::{derive_seed, fill_normals, philox4x32};
+use ssn_io::Error;
 use tch::{Device, Kind, Tensor};
 
 use crate::communicator::Communicator;
-use crate::error::{NnError, Result};
+use crate::error::Result;
 use crate::random::INITIAL_VALUES;
 use crate::space;
 
@@ -331,8 +332,9 @@ impl Scope<'_> {
     fn checked_name(&self, name: &str, shape: &[i64]) -> Result<String> {
         let name = self.name_of(name);
         if shape.iter().any(|&n| n < 1) {
-            let setting = "every number of channels, classes and features and every kernel";
-            return Err(NnError::Layer { layer: name, shape: shape.to_vec(), setting });
+            let reason = format!("{name} would have the shape {shape:?}");
+            let advice = "every number of channels, classes and features and every kernel must be at least 1";
+            return Err(Error::usage(reason).advise(advice).into());
         }
         Ok(name)
     }

@@ -275,7 +275,7 @@ pub fn center_crop(x: &Tensor, size: Size, margin: Margin) -> Result<Tensor> {
     for axis in 0..3 {
         if found[axis] < size[axis] {
             let expected = format!("at least {size:?} along d, h, w");
-            return Err(NnError::Shape { field: "a feature map to be cropped", found: x.size(), expected });
+            return Err(NnError::shape("a feature map to be cropped", &x.size(), expected));
         }
         if found[axis] > size[axis] {
             let difference = found[axis] - size[axis];
@@ -298,8 +298,7 @@ pub fn spatial(x: &Tensor) -> Result<Size> {
 }
 
 fn not_an_image(x: &Tensor) -> NnError {
-    let expected = "[b, c, d, h, w]; 2D images have depth 1".to_owned();
-    NnError::Shape { field: "an image", found: x.size(), expected }
+    NnError::shape("an image", &x.size(), "[b, c, d, h, w]; 2D images have depth 1")
 }
 
 /// The same values with channels running fastest in memory, the order that tensor cores and AMX like best.

@@ -1,26 +1,25 @@
 //! Errors and arrays between Rust and Python.
 
-use std::io::ErrorKind;
+use std::error::Error as _;
+use std::io;
 
 use numpy::{PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::exceptions::{
     PyFileExistsError, PyFileNotFoundError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError,
 };
 use pyo3::prelude::*;
-use ssn_eval::EvalError;
+use ssn_io::{Error, ErrorKind};
 
 /// An error as the exception that Python programs expect.
-pub fn exception(error: EvalError) -> PyErr {
+pub fn exception(error: Error) -> PyErr {
     let text = error.to_string();
-    match error {
-        EvalError::System { source, .. } => match source.kind() {
-            ErrorKind::NotFound => PyFileNotFoundError::new_err(text),
-            ErrorKind::AlreadyExists => PyFileExistsError::new_err(text),
-            _ => PyOSError::new_err(text),
-        },
-        EvalError::Write(_) => PyOSError::new_err(text),
-        EvalError::Memory { .. } => PyMemoryError::new_err(text),
-        EvalError::Internal(_) => PyRuntimeError::new_err(text),
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    match (error.kind, cause.map(io::Error::kind)) {
+        (ErrorKind::Io, Some(io::ErrorKind::NotFound)) => PyFileNotFoundError::new_err(text),
+        (ErrorKind::Io, Some(io::ErrorKind::AlreadyExists)) => PyFileExistsError::new_err(text),
+        (ErrorKind::Io, _) => PyOSError::new_err(text),
+        (ErrorKind::OutOfMemory, _) => PyMemoryError::new_err(text),
+        (ErrorKind::Internal, _) => PyRuntimeError::new_err(text),
         _ => PyValueError::new_err(text),
     }
 }

@@ -12,8 +12,8 @@ use rayon::prelude::*;
 use ssn_core::modes::canonicalize;
 use ssn_core::{LowRankNormal, SampleSummary, Sampler, Steering, Values};
 use ssn_eval::{
-    Description, DistributionFile, Draw, EvalError, Kind, ModelId, PredictionRule, Region, StoredImage,
-    StoredPrecision, blocks, case_seed, predict_labels,
+    Description, DistributionFile, Draw, Kind, ModelId, PredictionRule, Region, StoredImage, StoredPrecision,
+    blocks, case_seed, predict_labels,
 };
 use ssn_io::{Geometry, Limits};
 
@@ -202,7 +202,7 @@ impl Distribution {
         for block in blocks(numbers, voxels) {
             let (here, later) = rest.split_at_mut((block.end - block.start) as usize * voxels);
             let (file, settings) = (self.file.clone(), settings.clone());
-            let maps = work::run(py, move |_| -> Result<Vec<Vec<u8>>, EvalError> {
+            let maps = work::run(py, move |_| -> ssn_io::Result<Vec<Vec<u8>>> {
                 let source = Draw::new(&file, settings.0, &steering(&settings))?;
                 let maps = source.labels(block)?;
                 maps.par_iter().map(|map| file.labels_on_image(map)).collect()

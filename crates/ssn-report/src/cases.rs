@@ -14,9 +14,9 @@ use crate::pictures::{self, COLUMNS};
 use crate::scores::Scores;
 use crate::steering::{Steered, impossible};
 use crate::volumes::volumes;
-use ssn_eval::error::Result;
 use ssn_eval::predictions::file_stem;
 use ssn_eval::registry::{GED2, SAMPLE_DIVERSITY};
+use ssn_io::Result;
 
 /// Cases whose samples are steered: the first of those chosen.
 const STEERED: usize = 3;

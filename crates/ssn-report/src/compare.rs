@@ -15,10 +15,10 @@ use crate::sample_dice::sample_dice;
 use crate::scores::{Scores, grouped, show_figures, with_error};
 use crate::table::{Cell, Row, Table};
 use crate::view::View;
-use ssn_eval::error::Result;
 use ssn_eval::evaluation::{Evaluation, Figure};
 use ssn_eval::predictions::Kind;
 use ssn_eval::registry::directions;
+use ssn_io::Result;
 
 /// Letters of a line that have room beside the pictures.
 const LINE: usize = 15;

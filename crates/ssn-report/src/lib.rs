@@ -37,10 +37,10 @@ use sample_dice::sample_dice;
 use scores::Scores;
 #[cfg(feature = "clap")]
 use ssn_eval::arguments::{pictured_cases, shown_samples};
-use ssn_eval::error::{EvalError, Result};
 use ssn_eval::metrics_file::METRICS_FILE;
 use ssn_eval::predictions::{ABOUT_FILE, Predictions};
 use ssn_eval::registry;
+use ssn_io::{Error, Result};
 pub use training::training_picture;
 use training::{CONFIG_FILE, Run};
 
@@ -318,16 +318,16 @@ impl Sources {
     }
 }
 
-fn unknown(path: &Path) -> EvalError {
+fn unknown(path: &Path) -> Error {
     if !path.exists() {
-        return EvalError::io(path, std::io::Error::new(std::io::ErrorKind::NotFound, "it does not exist"));
+        return Error::io(path, std::io::Error::new(std::io::ErrorKind::NotFound, "it does not exist"));
     }
     let message = format!(
         "{} is neither a folder of predictions, for it has no {ABOUT_FILE}, nor one of a run, for it lacks \
          {CONFIG_FILE} or {METRICS_FILE}; name what `ssn predict` or `ssn train` wrote",
         path.display()
     );
-    EvalError::mismatch(message)
+    Error::mismatch(message)
 }
 
 /// As many of the last parts of each path as it takes to tell all from each other.

@@ -6,9 +6,8 @@ use std::path::Path;
 use ssn_core::metrics::{ClassGroup, Overlap, PairwiseDistances};
 use ssn_core::{BitPlanes, CoreError, LabelMap, OnProgress, Phase, Steering};
 use ssn_data::{Case, Dataset, LabelPolicy};
-use ssn_io::Limits;
+use ssn_io::{Error, Limits, Result};
 
-use ssn_eval::error::{EvalError, Result};
 use ssn_eval::evaluation::{Job, Part, Plan, each_case, load_with_image};
 use ssn_eval::predictions::{DistributionFile, Draw, Found, Kind, Predictions};
 use ssn_eval::scores::{ScoreConfig, mean, memory, of_different};
@@ -53,7 +52,7 @@ impl Material {
     ) -> Result<Self> {
         let found = predictions.cases()?;
         if found.is_empty() {
-            return Err(EvalError::mismatch(format!(
+            return Err(Error::mismatch(format!(
                 "{} holds no distribution files; run `ssn predict` to its end",
                 predictions.root().display()
             )));

@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::Serialize;
 use ssn_core::{OnProgress, Progress};
-use ssn_io::write_atomically;
+use ssn_io::{Error, Result, write_atomically};
 
 use askama::Template;
 
 use crate::figures::png_from_svg;
 pub(crate) use crate::page::Drawn;
 use crate::page::Page;
-use ssn_eval::error::{EvalError, Result};
 use ssn_eval::predictions::{check_free, claim, create_folder, file_stem, remove_own_files, write_text};
 
 const PAGE: &str = "report.html";
@@ -78,7 +77,7 @@ impl Report {
             .par_iter()
             .map(|(name, svg)| {
                 let png = png_from_svg(svg, PNG_SCALE)
-                    .map_err(|error| EvalError::internal(format!("figure {name}: {error}")))?;
+                    .map_err(|error| Error::internal(format!("figure {name}: {error}")))?;
                 let paths = endings.map(|ending| figures.join(format!("{name}.{ending}")));
                 for (path, bytes) in paths.iter().zip([svg.as_bytes(), &png]) {
                     write_atomically(path, |out| out.write_all(bytes))?;
@@ -87,7 +86,7 @@ impl Report {
             })
             .collect();
         let written = written?;
-        let (report, html) = (self.folder.join(PAGE), self.page.render().map_err(EvalError::internal)?);
+        let (report, html) = (self.folder.join(PAGE), self.page.render().map_err(Error::internal)?);
         write_text(&report, &html)?;
         // Those of an earlier report, which may be of other cases.
         let is_left = |name: &str| Path::new(name).starts_with(FIGURES) && !names.contains(name);

@@ -5,8 +5,8 @@ use std::slice::from_ref;
 use ssn_core::metrics::PairwiseDistances;
 use ssn_core::{LabelMap, Steering};
 
-use ssn_eval::error::Result;
 use ssn_eval::predictions::{Kind, summarize};
+use ssn_io::Result;
 
 use crate::figures::svg::class;
 use crate::figures::{Entry, Key, Picture, Sheet, SheetRow, Tile};

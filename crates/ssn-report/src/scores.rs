@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ssn_data::text::{CsvRow, csv_rows};
-use ssn_io::{Limits, Problem, read_bytes};
+use ssn_io::{Error, Limits, Problem, Result, read_bytes};
 
 use crate::ged_samples::ged_samples;
 use crate::material::Survey;
 use crate::output::{Drawn, Report};
 use crate::reliability::reliability;
 use crate::table::{Cell, Row, Table};
-use ssn_eval::error::{EvalError, Result};
 use ssn_eval::evaluation::{Evaluation, Figure, default_folder};
 use ssn_eval::predictions::Predictions;
 use ssn_eval::registry::{GED2, SCORES, ScoreKey, Unit, is_of};
@@ -221,7 +220,7 @@ fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {
     }
 }
 
-fn damaged(path: &Path, reason: &str) -> EvalError {
+fn damaged(path: &Path, reason: &str) -> Error {
     let message = format!("{} cannot be read: {reason}; run `ssn evaluate` again", path.display());
-    EvalError::mismatch(message)
+    Error::mismatch(message)
 }

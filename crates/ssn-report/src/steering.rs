@@ -8,8 +8,8 @@ use crate::material::{Material, Subject};
 use crate::output::Drawn;
 use crate::pictures::{drawing, truth, truth_name};
 use crate::view::View;
-use ssn_eval::error::Result;
 use ssn_eval::predictions::Kind;
+use ssn_io::Result;
 
 /// Scales of the noise of a class, as in the paper, and standard deviations of a mode.
 const SCALES: [f32; 7] = [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0];

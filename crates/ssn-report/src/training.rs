@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use ssn_io::{Limits, read_bytes};
+use ssn_io::{Error, Limits, Result, read_bytes};
 
 use crate::curves::{Curve, Quantity, StepMark, curve_panels, curves_figure};
 use crate::figures::png_from_svg;
 use crate::output::Drawn;
-use ssn_eval::error::{EvalError, Result};
 use ssn_eval::metrics_file::{
     ColumnFigure, LEARNING_RATE, METRICS_FILE, MetricsTable, RUN_COLUMNS, VALIDATION_DIVERSITY,
     VALIDATION_GED, VALIDATION_RATER_DIVERSITY,
@@ -30,7 +29,7 @@ impl Run {
         let path = folder.join(METRICS_FILE);
         let bytes = read_bytes(&path, &Limits::default())?;
         let metrics = MetricsTable::parse(&String::from_utf8_lossy(&bytes))
-            .map_err(|error| EvalError::mismatch(format!("{} {error}", path.display())))?;
+            .map_err(|error| Error::mismatch(format!("{} {error}", path.display())))?;
         let config = read_bytes(&folder.join(CONFIG_FILE), &Limits::default()).ok();
         let config = config.and_then(|bytes| toml::from_str(&String::from_utf8(bytes).ok()?).ok());
         Ok(Self { name, metrics, config: config.unwrap_or_default() })
@@ -195,7 +194,7 @@ pub fn training_picture(run_folder: &Path) -> Result<Vec<u8>> {
     let shown = quantities.iter().filter(|quantity| quantity.column != LEARNING_RATE);
     let panels: Vec<_> = shown.map(|quantity| (quantity, curves(quantity, &runs))).collect();
     let svg = curve_panels(&title, last_step(&runs), &panels, &marks);
-    png_from_svg(&svg, PICTURE_SCALE).map_err(|error| EvalError::internal(format!("{METRICS_FILE}: {error}")))
+    png_from_svg(&svg, PICTURE_SCALE).map_err(|error| Error::internal(format!("{METRICS_FILE}: {error}")))
 }
 
 #[cfg(test)]

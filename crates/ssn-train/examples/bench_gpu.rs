@@ -10,8 +10,9 @@ use std::time::Instant;
 
 use ssn_core::Lattice;
 use ssn_data::Batch;
+use ssn_nn::NnError;
 use ssn_nn::{Execution, LearningRate, Method, Model, ModelConfig, Pairing, Precision, Schedule, Warmup};
-use ssn_train::{LossConfig, LossKind, TrainError, Trainer};
+use ssn_train::{LossConfig, LossKind, Trainer};
 use tch::Device;
 
 /// Steps that do not count: libtorch chooses convolutions, kernels are compiled, the step is recorded.
@@ -32,7 +33,7 @@ fn task(network: &str) -> Result<(ModelConfig, Method, LossConfig, Batch), Box<d
             .map(|_| random() as f32 / (1 << 22) as f32 - 2.0)
             .collect();
         let voxels: usize = target_shape.iter().product();
-        Ok::<_, TrainError>(Batch {
+        Ok::<_, NnError>(Batch {
             number: 0,
             first: 0,
             of: image_shape[0],

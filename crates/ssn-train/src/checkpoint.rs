@@ -15,12 +15,12 @@ use sha2::{Digest, Sha256};
 use ssn_eval::metrics_file::{ESS, GRADIENT_NORM, LEARNING_RATE, LOSS};
 use ssn_io::hex::hex;
 use ssn_io::{write_atomically, write_folder_atomically};
+use ssn_nn::error::{NnError, Result};
 use ssn_nn::model::{Execution, Model};
 use ssn_nn::weights::container::{StoredTensor, decode, encode, named};
 use ssn_nn::weights::{LoadedModel, assign, load, to_bytes};
 use tch::{Device, Tensor};
 
-use crate::error::{Result, unsaved, unusable_file};
 use crate::trainer::{StepReport, Trainer};
 
 const MODEL: &str = "model.safetensors";
@@ -113,7 +113,7 @@ pub struct DamagedCheckpoint {
 impl Checkpoints {
     /// The checkpoints of a folder, which is made if it is not there.
     pub fn new(folder: &Path) -> Result<Self> {
-        fs::create_dir_all(folder).map_err(|error| unsaved(folder, error))?;
+        fs::create_dir_all(folder).map_err(|error| NnError::unsaved(folder, error))?;
         Ok(Self { folder: folder.to_owned() })
     }
 
@@ -124,25 +124,25 @@ impl Checkpoints {
             let encoded = |tensors: &[(String, Tensor)]| {
                 let stored = tensors.iter().map(|(name, tensor)| StoredTensor::new(name, tensor));
                 encode(progress, stored.collect::<Result<_, _>>()?)
-                    .map_err(|reason| unusable_file(&path, reason))
+                    .map_err(|reason| NnError::file(&path, reason))
             };
             let mut files = vec![
-                (MODEL, trainer.with_eval_model(|model| Ok(to_bytes::<()>(model, None)?))?),
+                (MODEL, trainer.with_eval_model(|model| to_bytes::<()>(model, None))?),
                 (OPTIMIZER, encoded(&trainer.optimizer().state()?)?),
-                (PROGRESS, serde_json::to_vec_pretty(progress).map_err(|error| unusable_file(&path, error))?),
+                (PROGRESS, serde_json::to_vec_pretty(progress).map_err(|error| NnError::file(&path, error))?),
             ];
             if trainer.has_ema() {
                 files.push((WEIGHTS, encoded(&trainer.model().parameters().named())?));
             }
             let hashes: BTreeMap<_, _> = files.iter().map(|(name, bytes)| (*name, digest(bytes))).collect();
-            let manifest = serde_json::to_vec_pretty(&hashes).map_err(|error| unusable_file(&path, error))?;
+            let manifest = serde_json::to_vec_pretty(&hashes).map_err(|error| NnError::file(&path, error))?;
             write_folder_atomically(&path, |folder| {
                 for (name, bytes) in &files {
                     fs::write(folder.join(name), bytes)?;
                 }
                 fs::write(folder.join(MANIFEST), &manifest)
             })
-            .map_err(|error| unsaved(&path, error.source))?;
+            .map_err(|error| NnError::unsaved(&path, error.source))?;
         }
         self.prune(progress.best.map(|best| best.step))?;
         Ok(path)
@@ -151,8 +151,9 @@ impl Checkpoints {
     /// Says which checkpoint is the best.
     pub fn name_best(&self, best: &BestValidation) -> Result<()> {
         let path = self.folder.join(BEST);
-        let bytes = serde_json::to_vec_pretty(best).map_err(|error| unusable_file(&path, error))?;
-        write_atomically(&path, |out| out.write_all(&bytes)).map_err(|error| unsaved(&path, error.source))
+        let bytes = serde_json::to_vec_pretty(best).map_err(|error| NnError::file(&path, error))?;
+        write_atomically(&path, |out| out.write_all(&bytes))
+            .map_err(|error| NnError::unsaved(&path, error.source))
     }
 
     /// The newest checkpoint that verifies.
@@ -178,17 +179,17 @@ impl Checkpoints {
         let bytes = match ssn_io::read_file(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(unusable_file(&path, error)),
+            Err(error) => return Err(NnError::file(&path, error)),
         };
-        serde_json::from_slice(&bytes).map(Some).map_err(|error| unusable_file(&path, error))
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| NnError::file(&path, error))
     }
 
     /// The steps that have a checkpoint, in order.
     pub fn steps(&self) -> Result<Vec<u64>> {
-        let entries = fs::read_dir(&self.folder).map_err(|error| unusable_file(&self.folder, error))?;
+        let entries = fs::read_dir(&self.folder).map_err(|error| NnError::file(&self.folder, error))?;
         let mut steps = vec![];
         for entry in entries {
-            let name = entry.map_err(|error| unusable_file(&self.folder, error))?.file_name();
+            let name = entry.map_err(|error| NnError::file(&self.folder, error))?.file_name();
             let step = name.to_str().and_then(|name| name.strip_prefix(CHECKPOINT)?.parse::<u64>().ok());
             // Other ways to write the number are somebody else's folders.
             steps.extend(step.filter(|step| self.path_of(*step).ends_with(&name)));
@@ -208,14 +209,14 @@ impl Checkpoints {
     /// Removes what a process that was killed had begun to write or to remove. For the one process that works on the
     /// run: what another is about to write looks the same.
     pub fn remove_unfinished(&self) -> Result<()> {
-        for entry in fs::read_dir(&self.folder).map_err(|error| unusable_file(&self.folder, error))? {
-            let entry = entry.map_err(|error| unusable_file(&self.folder, error))?;
+        for entry in fs::read_dir(&self.folder).map_err(|error| NnError::file(&self.folder, error))? {
+            let entry = entry.map_err(|error| NnError::file(&self.folder, error))?;
             let name = entry.file_name();
             if [WRITTEN, REMOVED].iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
             {
                 let path = entry.path();
                 let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-                removed.map_err(|error| unsaved(&path, error))?;
+                removed.map_err(|error| NnError::unsaved(&path, error))?;
             }
         }
         Ok(())
@@ -226,9 +227,9 @@ impl Checkpoints {
         let aside = |damaged: &DamagedCheckpoint| {
             let (path, aside) = (self.path_of(damaged.step), self.named(DAMAGED, damaged.step));
             if aside.exists() {
-                fs::remove_dir_all(&aside).map_err(|error| unsaved(&aside, error))?;
+                fs::remove_dir_all(&aside).map_err(|error| NnError::unsaved(&aside, error))?;
             }
-            fs::rename(&path, &aside).map_err(|error| unsaved(&path, error))?;
+            fs::rename(&path, &aside).map_err(|error| NnError::unsaved(&path, error))?;
             Ok(aside)
         };
         damaged.iter().map(aside).collect()
@@ -242,8 +243,8 @@ impl Checkpoints {
             let path = self.path_of(*step);
             // Renamed first, so that a folder with a checkpoint's name is never half removed.
             let condemned = self.folder.join(format!("{REMOVED}{step}"));
-            fs::rename(&path, &condemned).map_err(|error| unsaved(&path, error))?;
-            fs::remove_dir_all(&condemned).map_err(|error| unsaved(&condemned, error))?;
+            fs::rename(&path, &condemned).map_err(|error| NnError::unsaved(&path, error))?;
+            fs::remove_dir_all(&condemned).map_err(|error| NnError::unsaved(&condemned, error))?;
         }
         Ok(())
     }
@@ -253,14 +254,14 @@ impl Checkpoints {
         let folder = self.path_of(step);
         let read = |name: &str| {
             let path = folder.join(name);
-            ssn_io::read_file(&path).map_err(|error| unusable_file(&path, error))
+            ssn_io::read_file(&path).map_err(|error| NnError::file(&path, error))
         };
         let manifest: BTreeMap<String, String> =
-            serde_json::from_slice(&read(MANIFEST)?).map_err(|error| unusable_file(&folder, error))?;
+            serde_json::from_slice(&read(MANIFEST)?).map_err(|error| NnError::file(&folder, error))?;
         let verified = |name: &str| {
             let bytes = read(name)?;
             if manifest.get(name) != Some(&digest(&bytes)) {
-                return Err(unusable_file(&folder.join(name), "it is not what was saved (SHA-256 differs)"));
+                return Err(NnError::file(&folder.join(name), "it is not what was saved (SHA-256 differs)"));
             }
             Ok(bytes)
         };
@@ -269,7 +270,7 @@ impl Checkpoints {
             verified(name)?;
         }
         let progress =
-            serde_json::from_slice(&verified(PROGRESS)?).map_err(|error| unusable_file(&folder, error))?;
+            serde_json::from_slice(&verified(PROGRESS)?).map_err(|error| NnError::file(&folder, error))?;
         Ok(Checkpoint { folder, progress })
     }
 }
@@ -282,7 +283,7 @@ impl Checkpoint {
 
     /// The model as it was, with its identity.
     pub fn load(&self, execution: Execution) -> Result<LoadedModel<()>> {
-        Ok(load(&self.folder.join(MODEL), execution)?)
+        load(&self.folder.join(MODEL), execution)
     }
 
     /// A trainer of the same model, brought to where it was.
@@ -293,19 +294,19 @@ impl Checkpoint {
         if path.exists() {
             let report = assign(trainer.model().parameters(), &tensors(&path, device)?)?;
             if !report.is_complete() {
-                return Err(unusable_file(&path, "its tensors are not those of the model beside it"));
+                return Err(NnError::file(&path, "its tensors are not those of the model beside it"));
             }
         }
         let state = tensors(&self.folder.join(OPTIMIZER), device)?;
-        trainer.resumed_at(self.progress.step, |optimizer| Ok(optimizer.load_state(&state)?))
+        trainer.resumed_at(self.progress.step, |optimizer| optimizer.load_state(&state))
     }
 }
 
 /// The tensors of a file of a checkpoint.
 fn tensors(path: &Path, device: Device) -> Result<Vec<(String, Tensor)>> {
-    let bytes = ssn_io::read_file(path).map_err(|error| unusable_file(path, error))?;
-    let (_, stored) = decode::<Progress>(&bytes).map_err(|reason| unusable_file(path, reason))?;
-    Ok(named(&stored, device)?)
+    let bytes = ssn_io::read_file(path).map_err(|error| NnError::file(path, error))?;
+    let (_, stored) = decode::<Progress>(&bytes).map_err(|reason| NnError::file(path, reason))?;
+    named(&stored, device)
 }
 
 fn digest(bytes: &[u8]) -> String {

@@ -2,7 +2,6 @@
 //! and inference on whole images in tiles.
 
 pub mod checkpoint;
-pub mod error;
 pub mod inference;
 pub mod parallel;
 pub mod run;
@@ -10,6 +9,5 @@ pub mod toy;
 pub mod trainer;
 pub mod vector_math;
 
-pub use error::{Result, TrainError};
 pub use trainer::{LossConfig, LossKind, StepReport, Trainer};
 pub use vector_math::warm_up_vector_math;

@@ -7,13 +7,14 @@ use serde::Serialize;
 use ssn_core::random::derive_seed;
 use ssn_eval::LossKind;
 pub use ssn_eval::ToyProblem;
-use ssn_nn::NnError;
+use ssn_io::{Error, ErrorKind};
 use ssn_nn::distribution::{EPSILON, LowRankNormal};
+use ssn_nn::error::{NnError, Result};
 use ssn_nn::loss::{EnergyOptions, Target, energy_loss, mean_loss, monte_carlo_loss};
 use ssn_nn::random::{EVALUATION_NOISE, INITIAL_VALUES, NoiseSource, Pairing, StepNoise};
 use tch::{COptimizer, Kind, Tensor};
 
-use crate::error::{Result, TrainError};
+use crate::trainer::not_finite;
 
 /// Pixels on the line.
 pub const PIXELS: i64 = 21;
@@ -93,7 +94,7 @@ impl Parameters {
     fn distribution(&self) -> Result<LowRankNormal> {
         let lengths = self.directions.square().sum_dim_intlist([3i64].as_slice(), true, None::<Kind>).sqrt();
         let factor = &self.directions / lengths * self.log_lengths.exp();
-        Ok(LowRankNormal::from_log_diagonal(self.mean.shallow_clone(), &self.log_diagonal, factor, EPSILON)?)
+        LowRankNormal::from_log_diagonal(self.mean.shallow_clone(), &self.log_diagonal, factor, EPSILON)
     }
 }
 
@@ -129,8 +130,8 @@ pub struct ToyResult {
 /// where files go, is for `ssn::solve_toy`.
 ///
 /// # Errors
-/// [`TrainError::NonFinite`] when a loss or a gradient is not finite; that step is not applied.
-/// [`TrainError::Diverged`] when the last step left parameters that are no distribution.
+/// [`ErrorKind::NonFinite`] when a loss or a gradient is not finite, in which case that step is not applied, and when the last
+/// step left parameters that are no distribution.
 pub fn train(
     model: ToyModel,
     config: &ToyProblem,
@@ -167,13 +168,13 @@ pub fn train(
         let loss = loss.mean(Kind::Double);
         let value = loss.double_value(&[]);
         if !value.is_finite() {
-            return Err(TrainError::NonFinite { what: "the loss".to_owned(), step });
+            return Err(not_finite("the loss", step));
         }
         mean_optimizer.zero_grad()?;
         spread_optimizer.zero_grad()?;
         loss.backward();
         if !parameters.gradients_are_finite() {
-            return Err(TrainError::NonFinite { what: "a gradient".to_owned(), step });
+            return Err(not_finite("a gradient", step));
         }
         mean_optimizer.step()?;
         if !pretraining {
@@ -187,8 +188,11 @@ pub fn train(
 
     let distribution = parameters.distribution()?;
     let host = distribution.to_host(0).map_err(|error| match error {
-        NnError::Core(reason) => TrainError::Diverged { step: steps, reason },
-        other => other.into(),
+        NnError::Core(reason) => {
+            let reason = format!("the model cannot be used after step {steps}: {reason}");
+            Error::new(ErrorKind::NonFinite, reason).into()
+        }
+        other => other,
     })?;
     let log_likelihood = match at_paper_steps {
         Some(score) if steps == PAPER_STEPS => score,

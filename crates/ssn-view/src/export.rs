@@ -8,9 +8,8 @@ use base64::write::EncoderWriter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
-use ssn_io::{WriteError, write_atomically};
+use ssn_io::{Error, Result, WriteError, write_atomically};
 
-use crate::error::{Result, ViewError};
 use crate::page;
 use crate::scores::{CaseHeadline, columns};
 
@@ -41,14 +40,14 @@ pub struct ExportCase {
 ///
 /// # Errors
 /// The first case that cannot be packed, and a file that grows beyond [`MAX_EXPORT_BYTES`]; nothing is left of it then.
-pub fn export<E: From<ViewError>>(
+pub fn export<E: From<Error>>(
     path: &Path,
     cases: impl Iterator<Item = Result<ExportCase, E>>,
 ) -> Result<Exported, E> {
     export_within(MAX_EXPORT_BYTES, path, cases)
 }
 
-fn export_within<E: From<ViewError>>(
+fn export_within<E: From<Error>>(
     most: u64,
     path: &Path,
     cases: impl Iterator<Item = Result<ExportCase, E>>,
@@ -78,8 +77,8 @@ fn export_within<E: From<ViewError>>(
     });
     match (failed, written) {
         (Some(error), _) => Err(error),
-        (None, Err(error)) if is_too_large(&error) => Err(ViewError::ExportTooLarge { most }.into()),
-        (None, Err(error)) => Err(ViewError::Write(error).into()),
+        (None, Err(error)) if is_too_large(&error) => Err(too_large(most).into()),
+        (None, Err(error)) => Err(Error::from(error).into()),
         (None, Ok(())) => Ok(done),
     }
 }
@@ -128,12 +127,23 @@ impl Write for Counted<'_> {
     }
 }
 
+/// Returns the error of a file that would be too large to be opened.
+fn too_large(most: u64) -> Error {
+    let reason =
+        format!("the file would have more than {} MiB, which browsers open slowly or not at all", most >> 20);
+    let advice = "choose fewer cases with --case, leave out what lies around with --crop, or look at the cases with \
+                  `ssn view` without --export";
+    Error::usage(reason).advise(advice)
+}
+
 fn is_too_large(error: &WriteError) -> bool {
     error.source.kind() == io::ErrorKind::FileTooLarge
 }
 
 #[cfg(test)]
 mod tests {
+    use ssn_io::ErrorKind;
+
     use super::*;
 
     #[test]
@@ -146,7 +156,7 @@ mod tests {
             Ok(ExportCase { name: "a".to_owned(), scores: None, package: vec![1; 100_000] })
         });
         let error = export_within(2 << 20, &path, endless).unwrap_err();
-        assert!(matches!(error, ViewError::ExportTooLarge { .. }), "{error}");
+        assert_eq!(error.kind, ErrorKind::Usage);
         let told = error.to_string();
         assert!(told.starts_with("the file would have more than 2 MiB") && told.contains("--case"), "{told}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");

@@ -7,7 +7,6 @@
 //!
 //! Letters in shapes: `c` classes, `d h w` space, `v` voxels, `n` voxels in a package, `r` rank, `m` samples.
 
-pub mod error;
 pub mod export;
 mod image;
 mod keep;
@@ -16,7 +15,6 @@ mod page;
 mod scores;
 pub mod server;
 
-pub use error::{Result, ViewError};
 pub use export::{ExportCase, Exported, export};
 pub use package::{Packing, Picture, Rater, ViewCase, package};
 pub use scores::CaseHeadline;

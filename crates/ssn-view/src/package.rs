@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use serde::Serialize;
 use ssn_core::{LowRankNormal, Values};
 use ssn_eval::{CaseScores, DistributionFile, Kind, ModelId, Region, check_memory};
+use ssn_io::{Error, Result};
 
-use crate::error::{Result, ViewError};
 use crate::image::{self, Data, Range};
 use crate::keep::{CLASS_SCALE, KeptVoxels, MODE_WEIGHT, RULE, TEMPERATURE};
 use crate::scores::{ScoreRow, score_rows};
@@ -65,7 +65,7 @@ impl ViewCase {
     /// Refuses an image or raters of another size than the distribution's.
     fn check(&self) -> Result<()> {
         let voxels = self.file.description().voxels();
-        let refuse = |reason: String| Err(ViewError::Parts { case: self.name().to_owned(), reason });
+        let refuse = |reason: String| Err(Error::case(self.name(), reason));
         if let Some(picture) = &self.picture
             && picture.values.len() != picture.channels.len() * voxels
         {
@@ -180,13 +180,21 @@ pub fn package(case: &ViewCase, packing: &Packing) -> Result<Vec<u8>> {
     write(case.name(), &header, &sections)
 }
 
+/// Returns the error of a case that takes more than a browser can hold.
+fn too_large(case: &str, bytes: u64) -> Error {
+    let (bytes, most) = (bytes >> 20, MAX_BYTES >> 20);
+    Error::mismatch(format!(
+        "case {case} takes {bytes} MiB in the browser, but {most} MiB are the most that browsers hold"
+    ))
+    .advise("predict it on the box of a mask, or in half precision")
+}
+
 /// Refuses a case of an image that no browser or this machine could hold, before anything is made of it: the size of the image
 /// is a claim of the file, and its distribution may be small.
 fn check_size(case: &ViewCase, packing: &Packing) -> Result<()> {
     let voxels = case.file.description().voxels() as u64;
     if voxels > MAX_BYTES && !packing.crop {
-        let case = case.name().to_owned();
-        return Err(ViewError::TooLarge { case, bytes: voxels, most: MAX_BYTES });
+        return Err(too_large(case.name(), voxels));
     }
     // Values, levels and bytes of a channel; the labels of the prediction and of raters, cut out, and as bytes.
     let channels = case.picture.as_ref().map_or(0, |picture| picture.channels.len() as u64);
@@ -196,7 +204,7 @@ fn check_size(case: &ViewCase, packing: &Packing) -> Result<()> {
     let bytes = |values: &Values| values.len() as u64 * if matches!(values, Values::F16(_)) { 2 } else { 4 };
     let packed = numbers.into_iter().map(bytes).sum::<u64>();
     let what = format!("the package of case {}", case.name());
-    Ok(check_memory(&what, voxels.saturating_mul(per_voxel).saturating_add(packed))?)
+    check_memory(&what, voxels.saturating_mul(per_voxel).saturating_add(packed))
 }
 
 /// The part of the image that is shown.
@@ -445,15 +453,13 @@ fn places(sections: &[Section<'_>]) -> BTreeMap<&'static str, Place> {
 
 /// Header and sections as one array of bytes.
 fn write(case: &str, header: &Header<'_>, sections: &[Section<'_>]) -> Result<Vec<u8>> {
-    let text = serde_json::to_string(header)
-        .map_err(|error| ViewError::Parts { case: case.to_owned(), reason: error.to_string() })?;
+    let text = serde_json::to_string(header).map_err(|error| Error::case(case, error))?;
     let length = text.len().next_multiple_of(ALIGNMENT);
     let start = MAGIC.len() + 8 + length;
     let places = places(sections);
     let end = places.values().map(|place| place.offset + place.bytes).max().unwrap_or(0);
     if (start + end) as u64 > MAX_BYTES {
-        let (case, bytes) = (case.to_owned(), (start + end) as u64);
-        return Err(ViewError::TooLarge { case, bytes, most: MAX_BYTES });
+        return Err(too_large(case, (start + end) as u64));
     }
     // The sections are cut out of zeros, which the system gives without touching them.
     let mut out = vec![0; start + end];

@@ -3,8 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
-
-use crate::error::{Result, ViewError};
+use ssn_io::{Error, Result};
 
 /// Script, worker and style in one file.
 pub(crate) const PAGE: &str = include_str!("../page/dist/viewer.html");
@@ -47,11 +46,17 @@ pub(crate) fn policy(page: &str, origin: Origin) -> String {
     }
 }
 
+/// Returns the error of a page that is not what it should be, though it is part of the program.
+pub(crate) fn damaged(reason: &str) -> Error {
+    Error::internal(format!("the page of the viewer is damaged: {reason}"))
+        .advise("build it again (docs/reference/viewer.md)")
+}
+
 /// The page before and after the exported cases, with its policy in it.
 pub(crate) fn exported() -> Result<(String, &'static str)> {
     let (before, after) =
-        PAGE.split_once(CASES).ok_or(ViewError::Page("it has no place for exported cases"))?;
-    let (start, rest) = before.split_once(HEAD).ok_or(ViewError::Page("it has no <head>"))?;
+        PAGE.split_once(CASES).ok_or_else(|| damaged("it has no place for exported cases"))?;
+    let (start, rest) = before.split_once(HEAD).ok_or_else(|| damaged("it has no <head>"))?;
     let policy = policy(PAGE, Origin::File);
     let meta = format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
     Ok((format!("{start}{HEAD}{meta}{rest}"), after))

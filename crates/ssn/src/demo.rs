@@ -16,7 +16,7 @@ use ssn_report::figures::{Picture, Sheet, SheetRow, Tile, png_from_svg};
 use ssn_report::{ReportConfig, report};
 
 use crate::control::Control;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::predict::predict;
 use crate::text;
 use crate::text::command_line;
@@ -140,7 +140,7 @@ fn compare(
     control.message(&command_line(&words));
     predict(&PredictConfig { device: config.device, ..PredictConfig::new(&run, &predictions) }, control)?;
     control.message(&command_line(&["evaluate".to_owned(), predictions_text]));
-    Ok(evaluate(&EvaluateConfig::new(&predictions), control.progress)?)
+    evaluate(&EvaluateConfig::new(&predictions), control.progress)
 }
 
 /// The scores of the table.
@@ -218,7 +218,7 @@ fn samples_figure(config: &DemoConfig, evaluated: &[(&str, Evaluated)]) -> Resul
     let mut rows = vec![];
     for id in most_disputed(evaluated) {
         let place = dataset.entries.iter().position(|entry| entry.id == id);
-        let place = place.ok_or_else(|| Error::new(ErrorKind::Internal, format!("the case {id} is gone")))?;
+        let place = place.ok_or_else(|| Error::internal(format!("the case {id} is gone")))?;
         let case = dataset.load_raw(place)?;
         rows.push(SheetRow { title: id.clone(), ..raters(&case) });
         for (name, _) in evaluated {
@@ -240,7 +240,7 @@ fn samples_figure(config: &DemoConfig, evaluated: &[(&str, Evaluated)]) -> Resul
 
 /// The figure as PNG.
 fn png(svg: &str) -> Result<Vec<u8>> {
-    png_from_svg(svg, PNG_SCALE).map_err(|error| Error::new(ErrorKind::Internal, error))
+    png_from_svg(svg, PNG_SCALE).map_err(Error::internal)
 }
 
 /// The cases on which raters differ most, by the distance of their label maps.

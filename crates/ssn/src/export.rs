@@ -9,7 +9,7 @@ use ssn_nn::{Execution, Model, Precision};
 use ssn_train::run::{ModelMetadata, Provenance, TrainedModel};
 use tch::Device;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// The edge of the patches that the authors' networks predict at once in training.
 const AUTHORS_PATCH: usize = 30;
@@ -64,14 +64,13 @@ pub fn import(config: &ImportConfig) -> Result<ImportedModel> {
     let ImportConfig { weights: file, out, .. } = config;
     if out.exists() && !config.overwrite {
         let advice = "choose another name with --out, or replace it with --overwrite";
-        return Err(Error::new(ErrorKind::Usage, format!("{} exists; {advice}", out.display())));
+        return Err(Error::usage(format!("{} exists; {advice}", out.display())));
     }
-    let imported = weights::import(file, Execution::cpu(Precision::F32))
-        .map_err(|error| Error::new(ErrorKind::BadData, error))?;
+    let imported = weights::import(file, Execution::cpu(Precision::F32)).map_err(Error::mismatch)?;
     if !imported.report.missing.is_empty() {
         let missing = imported.report.missing.join(", ");
         let message = format!("{}: it has no weights for {missing}", file.display());
-        return Err(Error::new(ErrorKind::BadData, message));
+        return Err(Error::mismatch(message));
     }
     let is_named = !config.channels.is_empty() || !config.classes.is_empty();
     let metadata = is_named.then(|| metadata_of(config, &imported.model)).transpose()?;
@@ -92,12 +91,12 @@ fn metadata_of(import: &ImportConfig, model: &Model) -> Result<ModelMetadata> {
                 names.len(),
                 names.join(", ")
             );
-            return Err(Error::new(ErrorKind::Usage, message));
+            return Err(Error::usage(message));
         }
         let is_again = |(place, name): (usize, &String)| name.is_empty() || names[..place].contains(name);
         if names.iter().enumerate().any(is_again) {
             let message = format!("every one of the {what} needs a name of its own: {}", names.join(", "));
-            return Err(Error::new(ErrorKind::Usage, message));
+            return Err(Error::usage(message));
         }
     }
     let [depth, ..] = config.backbone.input_size([1; 3])?;

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn error(message: &str) -> Error {
-        Error::new(ErrorKind::BadData, message)
+        Error::mismatch(message)
     }
 
     /// Doubles numbers; gives what was written, and how it ended.
@@ -103,7 +103,7 @@ mod tests {
         };
         let items = items.into_iter().map(|item| item.map(Some));
         let result = run(items, |number| computes(2 * number), write, || has_room);
-        (written.into_inner().unwrap(), result.map_err(|error| error.message))
+        (written.into_inner().unwrap(), result.map_err(|error| error.to_string()))
     }
 
     fn numbers() -> Vec<Result<u32>> {
@@ -146,7 +146,7 @@ mod tests {
             Ok((number == 0).then_some(number))
         });
         let result = run(items, |_| Err::<u32, _>(error("stopped")), |_| Ok(()), || true);
-        assert_eq!(result.unwrap_err().message, "stopped");
+        assert_eq!(result.unwrap_err().to_string(), "stopped");
         assert!(seen.into_inner() < 1_000_000);
     }
 

@@ -273,14 +273,11 @@ fn check_names(config: &PredictConfig, dataset: &Dataset, cases: &[usize]) -> Re
             && folder.distribution_path(id).is_file()
             && folder.is_of_other_image(id, dataset.image_sha256(place).ok().as_deref())
         {
-            return Err(Error::new(
-                ErrorKind::Usage,
-                format!(
-                    "{} has the prediction of another image that is also called {id}; choose another folder with --out, or \
+            return Err(Error::usage(format!(
+                "{} has the prediction of another image that is also called {id}; choose another folder with --out, or \
                      replace it with --overwrite",
-                    folder.root().display()
-                ),
-            ));
+                folder.root().display()
+            )));
         }
     }
     Ok(())
@@ -342,15 +339,12 @@ fn trained_on(
     let Some(&(_, first)) = found.first() else { return Ok(BTreeSet::new()) };
     let (name, count) = (&members[first].0, format!("{} of {} cases", found.len(), cases.len()));
     if members.len() > 1 {
-        return Err(Error::new(
-            ErrorKind::Usage,
-            format!(
-                "members of the ensemble trained on {count}, such as {name} on {}: their scores would say nothing about \
+        return Err(Error::usage(format!(
+            "members of the ensemble trained on {count}, such as {name} on {}: their scores would say nothing about \
                  new images. Predict cases that no member trained on; score each fold of a cross-validation with its own \
                  run; or predict these all the same with --split all",
-                dataset.entries[found[0].0].id
-            ),
-        ));
+            dataset.entries[found[0].0].id
+        )));
     }
     control.warn(&format!(
         "{name} trained on {count}; `ssn evaluate` leaves them out, unless they are predicted with --split all"
@@ -370,18 +364,15 @@ fn check_ensemble(first: &TrainedModel, others: &[TrainedModel], control: Contro
     let taken = |model: &TrainedModel| (model.metadata.channels.clone(), model.metadata.classes.clone());
     match others.iter().find(|other| taken(other) != taken(first)) {
         None => Ok(()),
-        Some(other) => Err(Error::new(
-            ErrorKind::Usage,
-            format!(
-                "{} takes {} and knows {}, but {} takes {} and knows {}: an ensemble has the same channels and classes",
-                other.id().name,
-                other.metadata.channels.join(", "),
-                other.metadata.classes.join(", "),
-                first.id().name,
-                first.metadata.channels.join(", "),
-                first.metadata.classes.join(", ")
-            ),
-        )),
+        Some(other) => Err(Error::usage(format!(
+            "{} takes {} and knows {}, but {} takes {} and knows {}: an ensemble has the same channels and classes",
+            other.id().name,
+            other.metadata.channels.join(", "),
+            other.metadata.classes.join(", "),
+            first.id().name,
+            first.metadata.channels.join(", "),
+            first.metadata.classes.join(", ")
+        ))),
     }
 }
 
@@ -456,7 +447,7 @@ fn choose(config: &PredictConfig, trained: Known<'_>, control: Control<'_>) -> R
     let chosen = match (config.data.as_slice(), trained.data) {
         ([], None) => {
             let message = "a bundle has no dataset of its own; name a dataset, a config or images";
-            return Err(Error::new(ErrorKind::Usage, message));
+            return Err(Error::usage(message));
         }
         ([], Some(data)) => divided(data, &config.model.join(CONFIG), config.split, trained, control)?,
         ([path], _) if is_config(path) => {
@@ -467,14 +458,11 @@ fn choose(config: &PredictConfig, trained: Known<'_>, control: Control<'_>) -> R
     check_channels(&chosen.dataset, trained, control)?;
     match chosen.cases.is_empty() {
         false => Ok(chosen),
-        true => Err(Error::new(
-            ErrorKind::BadData,
-            format!(
-                "{} has no case in the part {}; choose another with --split validation, train or all",
-                chosen.dataset.root.display(),
-                chosen.split
-            ),
-        )),
+        true => Err(Error::mismatch(format!(
+            "{} has no case in the part {}; choose another with --split validation, train or all",
+            chosen.dataset.root.display(),
+            chosen.split
+        ))),
     }
 }
 
@@ -519,7 +507,7 @@ fn absolute(path: &Path) -> PathBuf {
 fn given(paths: &[PathBuf], part: Option<Part>, trained: Known<'_>, control: Control<'_>) -> Result<Chosen> {
     if let Some(part) = part.filter(|part| *part != Part::All) {
         let message = format!("--split {} needs a division: name a config instead of files", part.name());
-        return Err(Error::new(ErrorKind::Usage, message));
+        return Err(Error::usage(message));
     }
     let ModelMetadata { channels, classes, .. } = trained.metadata;
     let mut dataset = Dataset::of_images(paths, channels, classes)?.with_labels(LabelPolicy::Ignored);
@@ -574,7 +562,7 @@ fn check_images(dataset: &Dataset, trained: Known<'_>) -> Result<Option<Case>> {
     } else {
         return Ok(Some(case));
     };
-    Err(Error::new(ErrorKind::BadData, reason))
+    Err(Error::mismatch(reason))
 }
 
 /// A network sees channels by their place: those of another dataset must be as many.
@@ -588,7 +576,7 @@ fn check_channels(dataset: &Dataset, trained: Known<'_>, control: Control<'_>) -
             found.join(", "),
             expected.join(", ")
         );
-        return Err(Error::new(ErrorKind::BadData, message));
+        return Err(Error::mismatch(message));
     }
     if found.len() == expected.len() {
         if !same_set {
@@ -608,7 +596,7 @@ fn check_channels(dataset: &Dataset, trained: Known<'_>, control: Control<'_>) -
         expected.len(),
         expected.join(", ")
     );
-    Err(Error::new(ErrorKind::BadData, message))
+    Err(Error::mismatch(message))
 }
 
 /// Samples behind probability maps.
@@ -637,7 +625,7 @@ fn write(folder: &Predictions, file: DistributionFile, path: &Path, config: &Pre
         write_parts(folder, &file)?;
     }
     let file = file.with_precision(config.precision)?;
-    Ok(file.write(&folder.distribution_path(&id))?)
+    file.write(&folder.distribution_path(&id))
 }
 
 /// The mean probabilities of samples and their entropy.

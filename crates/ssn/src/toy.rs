@@ -11,7 +11,6 @@ use ssn_core::Phase;
 use ssn_eval::{LossKind, ToyProblem, check_free_or, claim};
 use ssn_io::write_atomically;
 use ssn_report::figures::{ToyRow, png_from_svg, toy_figure};
-use ssn_train::TrainError;
 use ssn_train::toy::{
     DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, PAPER_STEPS, ToyModel, ToyResult, label_maps, train,
 };
@@ -43,11 +42,11 @@ pub fn solve_toy(config: &ToyProblem, control: Control<'_>) -> Result<ToySolutio
         let (pretrain, steps) = (config.pretrain, config.steps);
         let message =
             format!("--pretrain {pretrain} leaves nothing of --steps {steps}; lower it or raise the steps");
-        return Err(Error::new(ErrorKind::Usage, message));
+        return Err(Error::usage(message));
     }
     if config.seed.checked_add(u64::from(config.seeds.saturating_sub(1))).is_none() {
         let message = format!("--seed {} leaves no room for --seeds {}; lower it", config.seed, config.seeds);
-        return Err(Error::new(ErrorKind::Usage, message));
+        return Err(Error::usage(message));
     }
     let names = ["toy.svg", "toy.png", "toy.json"].map(str::to_owned);
     let files = names.each_ref().map(|name| config.out.join(name));
@@ -57,9 +56,9 @@ pub fn solve_toy(config: &ToyProblem, control: Control<'_>) -> Result<ToySolutio
     let start = Instant::now();
     let outcomes = train_all(config, control)?;
     let summary = summarize(config, &outcomes, start.elapsed().as_secs_f64());
-    let json = serde_json::to_string_pretty(&summary).map_err(|e| Error::new(ErrorKind::Internal, e))? + "\n";
+    let json = serde_json::to_string_pretty(&summary).map_err(Error::internal)? + "\n";
     let svg = figure(config, &summary, &outcomes)?;
-    let png = png_from_svg(&svg, PNG_SCALE).map_err(|e| Error::new(ErrorKind::Internal, e))?;
+    let png = png_from_svg(&svg, PNG_SCALE).map_err(Error::internal)?;
     for (path, bytes) in files.iter().zip([svg.as_bytes(), &png, json.as_bytes()]) {
         write_atomically(path, |out| out.write_all(bytes))?;
     }
@@ -75,7 +74,7 @@ fn train_all(config: &ToyProblem, control: Control<'_>) -> Result<Vec<ToyResult>
     let phase = control.phase("training", jobs.len() * config.steps as usize, "steps");
     // The tensors are tiny: one thread each, and several trainings side by side.
     let workers = ThreadPoolBuilder::new().start_handler(|_| tch::set_num_threads(1)).build();
-    let workers = workers.map_err(|error| Error::new(ErrorKind::Internal, error))?;
+    let workers = workers.map_err(Error::internal)?;
     let train = |(model, seed)| train_one(model, seed, config, &phase);
     workers.install(|| jobs.into_par_iter().with_max_len(1).map(train).collect())
 }
@@ -89,12 +88,12 @@ fn train_one(model: ToyModel, seed: u64, config: &ToyProblem, phase: &Phase<'_>)
             phase.advance(steps, &format!("{}, seed {seed}, loss {loss:.3}", known(model).name));
         }
     };
-    train(model, &config, report).map_err(|error| match error {
-        TrainError::NonFinite { .. } | TrainError::Diverged { .. } => Error::new(
+    train(model, &config, report).map_err(|error| match error.kind() {
+        ErrorKind::NonFinite => Error::new(
             ErrorKind::NonFinite,
             format!("{} model, seed {seed}: {error}; lower --learning-rate", known(model).name),
         ),
-        _ => Error::new(ErrorKind::Internal, error),
+        _ => Error::internal(error),
     })
 }
 
@@ -241,8 +240,7 @@ fn known(model: ToyModel) -> Known {
 
 /// The figure shows the first seed of each model.
 fn figure(config: &ToyProblem, summary: &ToySummary<'_>, outcomes: &[ToyResult]) -> Result<String> {
-    let maps = Vec::<f32>::try_from(label_maps(tch::Kind::Float).view([-1]))
-        .map_err(|e| Error::new(ErrorKind::Internal, e))?;
+    let maps = Vec::<f32>::try_from(label_maps(tch::Kind::Float).view([-1])).map_err(Error::internal)?;
     let maps: Vec<Vec<f32>> = maps.chunks(maps.len() / 2).map(<[f32]>::to_vec).collect();
     let panels: Vec<ToyRow<'_>> = MODELS
         .iter()
@@ -265,5 +263,5 @@ fn figure(config: &ToyProblem, summary: &ToySummary<'_>, outcomes: &[ToyResult])
             seed: config.seed,
         })
         .collect();
-    toy_figure(&maps, &panels).map_err(|e| Error::new(ErrorKind::Internal, e))
+    toy_figure(&maps, &panels).map_err(Error::internal)
 }

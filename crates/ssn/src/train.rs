@@ -14,11 +14,11 @@ use ssn_data::text::{counted, grouped, quoted, spoken, visible};
 use ssn_data::{Dataset, FindingKind, LoaderConfig, Severity, Split, check};
 use ssn_eval::{BadCases, TrainConfig};
 use ssn_io::{Limits, read_bytes, write_atomically};
+use ssn_nn::NnError;
 use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::communicator::{Communicator, is_root};
 use ssn_nn::{HeadConfig, ModelConfig};
 use ssn_report::training_picture;
-use ssn_train::TrainError;
 use ssn_train::checkpoint::BestValidation;
 use ssn_train::run::{
     Callback, ConfigSources, Override, ResolvedRun, Run, RunFolder, RunInputs, RunPreset, StopReason,
@@ -182,7 +182,7 @@ fn outcome(ended: StopReason, run: &Path) -> Result<()> {
     let advice = format!("go on with `ssn train --resume {}`", quoted(&run.display().to_string()));
     match ended {
         StopReason::Finished | StopReason::Early => Ok(()),
-        StopReason::Stopped => Err(Error::new(ErrorKind::Stopped, format!("stopped on request; {advice}"))),
+        StopReason::Stopped => Err(Error::stopped().advise(advice)),
         StopReason::OutOfTime => Err(Error::new(ErrorKind::Stopped, format!("the time is up; {advice}"))),
         StopReason::NonFinite => Err(Error::new(
             ErrorKind::NonFinite,
@@ -261,26 +261,25 @@ fn fresh(
 
 /// What the config is put together from.
 fn layers(config: &TrainConfig, control: Control<'_>) -> Result<ConfigSources> {
-    let usage = |message: String| Error::new(ErrorKind::Usage, message);
-    let preset = config.preset.as_deref().map(RunPreset::parse).transpose().map_err(usage)?;
+    let preset = config.preset.as_deref().map(RunPreset::parse).transpose().map_err(Error::usage)?;
     let mut settings = vec![];
     for written in &config.settings {
-        settings
-            .push(Override::parse(written).map_err(|reason| usage(format!("--set {written}: {reason}")))?);
+        settings.push(
+            Override::parse(written).map_err(|reason| Error::usage(format!("--set {written}: {reason}")))?,
+        );
     }
     if let Some(seed) = config.seed {
-        settings.push(Override::parse(&format!("training.seed={seed}")).map_err(usage)?);
+        settings.push(Override::parse(&format!("training.seed={seed}")).map_err(Error::usage)?);
     }
     if let Some(fold) = config.fold {
-        settings.push(Override::parse(&format!("data.split.fold={fold}")).map_err(usage)?);
+        settings.push(Override::parse(&format!("data.split.fold={fold}")).map_err(Error::usage)?);
     }
     let file = match (&config.config, &config.data) {
         (Some(path), _) => {
             refuse_other_than_config(path)?;
-            let bytes = read_bytes(path, &Limits::default())
-                .map_err(|error| Error::new(ErrorKind::BadData, error))?;
+            let bytes = read_bytes(path, &Limits::default()).map_err(Error::mismatch)?;
             let text = String::from_utf8(bytes)
-                .map_err(|_| usage(format!("{} is no text; name a config file", path.display())))?;
+                .map_err(|_| Error::usage(format!("{} is no text; name a config file", path.display())))?;
             Some((path.clone(), text))
         }
         (None, Some(data)) => {
@@ -294,7 +293,7 @@ fn layers(config: &TrainConfig, control: Control<'_>) -> Result<ConfigSources> {
             }
             // The run keeps the split; a split.toml that happens to lie here belongs to something else.
             let split = format!("data.split.file={}", config.out.join("split.toml").display());
-            settings.push(Override::parse(&split).map_err(usage)?);
+            settings.push(Override::parse(&split).map_err(Error::usage)?);
             Some((data.file_name().unwrap_or_default().into(), text))
         }
         (None, None) => None,
@@ -302,7 +301,7 @@ fn layers(config: &TrainConfig, control: Control<'_>) -> Result<ConfigSources> {
     let mut layers = ConfigSources { preset, file, overrides: settings };
     if config.fold.is_some() && !layers.sets("data.split.folds") {
         // As many as nnU-Net has.
-        layers.overrides.push(Override::parse("data.split.folds=5").map_err(usage)?);
+        layers.overrides.push(Override::parse("data.split.folds=5").map_err(Error::usage)?);
     }
     if config.config.is_some() && config.preset.is_some() {
         let sections = layers.learning_sections();
@@ -327,7 +326,7 @@ fn refuse_other_than_config(path: &Path) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::new(ErrorKind::Usage, message))
+    Err(Error::usage(message))
 }
 
 /// Checks the dataset before training, and returns the cases to leave out: learning from a dataset with errors would hide
@@ -517,7 +516,7 @@ impl<'a> RunLog<'a> {
     }
 
     /// Writes an error to the log in full, and returns it for the user.
-    fn failed(&mut self, error: TrainError) -> Error {
+    fn failed(&mut self, error: NnError) -> Error {
         self.write(&format!("failed: {error}"));
         error.into()
     }

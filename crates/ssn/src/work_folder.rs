@@ -13,13 +13,15 @@ use crate::error::{Error, ErrorKind, Result};
 /// A synthetic dataset, which is written before the folder is marked.
 const DATA: &str = "data";
 
-/// What is said of work that was stopped.
-pub const STOPPED: &str = "stopped on request; the same command goes on";
+/// Returns the error of work that was stopped, and that the same command resumes.
+pub fn stopped_work() -> Error {
+    Error::stopped().advise("the same command goes on")
+}
 
 /// What was stopped on the way goes on with the command of the whole.
 pub fn stopped(error: Error) -> Error {
     match error.kind {
-        ErrorKind::Stopped => Error::new(ErrorKind::Stopped, STOPPED),
+        ErrorKind::Stopped => stopped_work(),
         _ => error,
     }
 }
@@ -48,7 +50,7 @@ pub fn is_begun(folder: &Path, mark: &str, text: &str, what: &str) -> Result<boo
 /// That a folder cannot be used, with the reason.
 pub fn occupied(folder: &Path, why: &str) -> Error {
     let message = format!("{}: {why}; name another folder with --out, or remove it", folder.display());
-    Error::new(ErrorKind::Usage, message)
+    Error::usage(message)
 }
 
 /// Makes a folder and all above it.
@@ -98,9 +100,9 @@ mod tests {
         assert!(!begun("a").unwrap());
         write_file(&folder.path().join("mark"), b"a").unwrap();
         assert!(begun("a").unwrap());
-        assert!(begun("b").unwrap_err().message.contains("something else is in it"));
+        assert!(begun("b").unwrap_err().to_string().contains("something else is in it"));
         fs::remove_file(folder.path().join("mark")).unwrap();
         fs::write(folder.path().join("other"), "").unwrap();
-        assert!(begun("a").unwrap_err().message.contains("not empty"));
+        assert!(begun("a").unwrap_err().to_string().contains("not empty"));
     }
 }

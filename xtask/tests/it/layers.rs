@@ -12,7 +12,7 @@ use std::process::Command;
 pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("ssn-core", &[]),
     ("ssn-testing", &["ssn-core"]),
-    ("ssn-io", &[]),
+    ("ssn-io", &["ssn-core"]),
     ("ssn-data", &["ssn-io", "ssn-core"]),
     ("ssn-eval", &["ssn-io", "ssn-core", "ssn-data"]),
     ("ssn-report", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval"]),
@@ -43,6 +43,7 @@ const MODULES: &[(&str, &[&str])] = &[
         &[
             "hex",
             "atomic",
+            "problem",
             "error",
             "memory",
             "limits",
@@ -77,7 +78,6 @@ const MODULES: &[(&str, &[&str])] = &[
         &[
             "text",
             "seed",
-            "error",
             "random",
             "parallel",
             "augment",
@@ -108,11 +108,10 @@ const MODULES: &[(&str, &[&str])] = &[
             "optim",
         ],
     ),
-    ("ssn-train", &["error", "vector_math", "inference", "parallel", "trainer", "toy", "checkpoint", "run"]),
+    ("ssn-train", &["vector_math", "inference", "parallel", "trainer", "toy", "checkpoint", "run"]),
     (
         "ssn-eval",
         &[
-            "error",
             "memory",
             "metrics_file",
             "means",
@@ -156,7 +155,7 @@ const MODULES: &[(&str, &[&str])] = &[
         ],
     ),
     ("ssn-py", &["convert", "work", "image", "distribution", "score"]),
-    ("ssn-view", &["error", "keep", "image", "scores", "package", "page", "export", "server"]),
+    ("ssn-view", &["keep", "image", "scores", "package", "page", "export", "server"]),
     ("ssn-cli", &["exit", "threads", "shard", "args", "progress", "engine", "verbs"]),
     (
         "ssn",
@@ -175,10 +174,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "experiment",
         ],
     ),
-    (
-        "ssn-engine",
-        &["failure", "signals", "ranks", "toy", "train", "predict", "export", "demo", "experiment"],
-    ),
+    ("ssn-engine", &["signals", "ranks", "toy", "train", "predict", "export", "demo", "experiment"]),
 ];
 
 #[test]

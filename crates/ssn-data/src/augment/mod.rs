@@ -15,8 +15,8 @@ pub use spatial::{DeformationField, SpatialTransform};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssn_io::{Error, Result};
 
-use crate::error::{DataError, Result};
 use crate::random::RandomStream;
 
 /// The facts about a patch that random transforms depend on.
@@ -236,7 +236,7 @@ impl Augmentation {
         match all.find(|(_, value, low, high)| !(*low..=*high).contains(value)) {
             None => Ok(()),
             Some((field, value, low, high)) => {
-                Err(DataError::setting(field, value, format!("between {low} and {high}")))
+                Err(Error::setting(field, value, format!("between {low} and {high}")))
             }
         }
     }

@@ -11,13 +11,12 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssn_io::{Limits, read_bytes};
+use ssn_io::{Error, Limits, Place, Result, read_bytes};
 
 use crate::dataset::{
     Dataset, Finding, FindingKind, LabelCoding, LabelReading, Layout, MissingRater, Normalization,
     Preprocessing, Split, SplitConfig,
 };
-use crate::error::{DataError, Result};
 use crate::layouts::DatasetOverrides;
 use crate::text::nearest;
 
@@ -71,7 +70,7 @@ impl DataConfig {
     /// Reads the section `[data]` of a config file; paths become those of the file.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = read_bytes(path, &Limits::default())?;
-        let wrong = |reason: String| DataError::Config { path: path.to_owned(), reason };
+        let wrong = |reason: String| Error::data(path, reason);
         let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
         let config = Self::parse(&text).map_err(wrong)?;
         Ok(config.seen_from(path.parent().unwrap_or(Path::new(""))))
@@ -113,16 +112,16 @@ impl DataConfig {
         let not_positive = |x: &f64| !(x.is_finite() && *x > 0.0);
         if let Some(spacing) = self.spacing.filter(|spacing| spacing.iter().any(not_positive)) {
             let expected = "three positive numbers of millimeters";
-            return Err(DataError::setting("data.spacing", format!("{spacing:?}"), expected));
+            return Err(Error::setting("data.spacing", format!("{spacing:?}"), expected));
         }
         if self.label_values.is_some() && self.label_threshold.is_some() {
             let found = "set beside data.label_values";
-            return Err(DataError::setting("data.label_threshold", found, "set alone"));
+            return Err(Error::setting("data.label_threshold", found, "set alone"));
         }
         match self.split.folds {
             Some(folds) if self.split.fold >= folds => {
                 let expected = format!("below data.split.folds, {folds}");
-                Err(DataError::setting("data.split.fold", self.split.fold, expected))
+                Err(Error::setting("data.split.fold", self.split.fold, expected))
             }
             _ => Ok(()),
         }
@@ -138,11 +137,11 @@ impl DataConfig {
         };
         let mut dataset = Dataset::open_with(&self.path, &known)?;
         if let Some(expected) = self.layout.filter(|layout| *layout != dataset.layout) {
-            return Err(DataError::dataset(
+            return Err(Error::data(
                 &self.path,
                 format!("this is {}, but data.layout is {expected:?}", dataset.layout.describe()),
-                "correct data.path or data.layout in the config",
-            ));
+            )
+            .advise("correct data.path or data.layout in the config"));
         }
         if let Some(name) = self.annotations.as_deref().filter(|name| dataset.annotations() != Some(name)) {
             let names: Vec<&str> = dataset.sources.iter().map(|source| source.name.as_str()).collect();
@@ -150,11 +149,11 @@ impl DataConfig {
                 [] => "left out: the dataset has a single folder of raters".to_owned(),
                 _ => format!("one of {}", names.join(", ")),
             };
-            return Err(DataError::setting("data.annotations", format!("{name:?}"), expected));
+            return Err(Error::setting("data.annotations", format!("{name:?}"), expected));
         }
         if self.invert_labels && dataset.classes.len() != 2 {
             let found = format!("true for {} classes", dataset.classes.len());
-            return Err(DataError::setting("data.invert_labels", found, "set for two classes alone"));
+            return Err(Error::setting("data.invert_labels", found, "set for two classes alone"));
         }
         dataset.reading.invert = self.invert_labels;
         if self.missing_rater == MissingRater::Empty {
@@ -186,14 +185,17 @@ impl DataConfig {
     /// of the dataset.
     pub fn parts_or_finding(&self, dataset: &mut Dataset) -> Option<Vec<Split>> {
         let (kind, general) = (FindingKind::Split, "correct data.split in the config");
-        let finding = match self.split.parts(dataset) {
+        let error = match self.split.parts(dataset) {
             Ok(parts) => return Some(parts),
+            Err(error) => error,
+        };
+        let finding = match error {
             // Two cases with the same id: the check reports them itself.
-            Err(DataError::Case { .. }) => return None,
-            Err(DataError::Dataset { path, reason, advice }) => {
+            Error { place: Place::Case(_), .. } => return None,
+            Error { place: Place::File(path), reason, advice: Some(advice), .. } => {
                 Finding::error(kind, reason, advice).in_file(path)
             }
-            Err(other) => Finding::error(kind, other.to_string(), general),
+            other => Finding::error(kind, other.to_string(), general),
         };
         dataset.findings.push(finding);
         None

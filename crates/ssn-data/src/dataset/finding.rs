@@ -4,9 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use ssn_io::{FileError, Problem};
-
-use crate::error::DataError;
+use ssn_io::{Error, FileError, Problem};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -88,17 +86,18 @@ pub struct Finding {
     /// What was found and what was expected.
     pub reason: String,
     /// What to do next; empty for notes.
-    pub advice: &'static str,
+    pub advice: String,
 }
 
 impl Finding {
     /// A problem because of which a case or the dataset cannot be used.
-    pub fn error(kind: FindingKind, reason: impl Into<String>, advice: &'static str) -> Self {
-        Self { severity: Severity::Error, kind, case: None, file: None, reason: reason.into(), advice }
+    pub fn error(kind: FindingKind, reason: impl Into<String>, advice: impl Into<String>) -> Self {
+        let (reason, advice) = (reason.into(), advice.into());
+        Self { severity: Severity::Error, kind, case: None, file: None, reason, advice }
     }
 
     /// Something that is probably not what was meant.
-    pub fn warning(kind: FindingKind, reason: impl Into<String>, advice: &'static str) -> Self {
+    pub fn warning(kind: FindingKind, reason: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(kind, reason, advice) }
     }
 
@@ -126,13 +125,16 @@ impl Finding {
     }
 
     /// The finding as the reason why a case cannot be loaded.
-    pub fn into_error(self) -> DataError {
+    pub fn into_error(self) -> Error {
         let reason = match &self.file {
             Some(file) => format!("{}: {}", file.display(), self.reason),
             None => self.reason,
         };
-        let advice =
-            if self.advice.is_empty() { "run `ssn check` to see every problem" } else { self.advice };
-        DataError::case(self.case.unwrap_or_default(), reason, advice)
+        let advice = if self.advice.is_empty() {
+            "run `ssn check` to see every problem".to_owned()
+        } else {
+            self.advice
+        };
+        Error::case(self.case.unwrap_or_default(), reason).advise(advice)
     }
 }

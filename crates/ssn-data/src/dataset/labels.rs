@@ -5,10 +5,9 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssn_io::{Format, Image, Limits, Problem, Volume, Voxels, raster, read, read_bytes};
+use ssn_io::{Error, Format, Image, Limits, Problem, Volume, Voxels, raster, read, read_bytes};
 
 use crate::dataset::{Finding, FindingKind};
-use crate::error::DataError;
 use crate::text::counted;
 
 /// The rule from stored values to classes 0, 1, …
@@ -298,7 +297,7 @@ pub(super) fn read_label_image(path: &Path) -> Result<Image, Finding> {
 ///
 /// # Errors
 /// A file that cannot be read, or is no label map.
-pub fn read_label_map(case: &str, path: &Path) -> Result<Volume<u8>, DataError> {
+pub fn read_label_map(case: &str, path: &Path) -> Result<Volume<u8>, Error> {
     read_labels(path).map_err(|finding| finding.of_case(case).into_error())
 }
 

@@ -27,9 +27,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ssn_io::{Geometry, Image, Limits, Voxels, write};
+use ssn_io::{Error, Geometry, Image, Limits, Result, Voxels, write};
 
-use crate::error::{DataError, Result};
 use crate::text::{counted, nearest};
 
 /// An image with the label maps of its raters, in memory.
@@ -143,9 +142,9 @@ impl Cases for MemoryCases {
 }
 
 /// Case `index` of a set that has fewer.
-pub(crate) fn no_such_case(index: usize, len: usize) -> DataError {
+pub(crate) fn no_such_case(index: usize, len: usize) -> Error {
     let reason = format!("the set has only {len} cases");
-    DataError::case(format!("number {index}"), reason, "ask for a smaller number")
+    Error::case(format!("number {index}"), reason).advise("ask for a smaller number")
 }
 
 /// A case before it is loaded.
@@ -278,7 +277,7 @@ impl Dataset {
                 let near = nearest(id, self.entries.iter().map(|entry| entry.id.as_str()));
                 let hint = near.map_or(String::new(), |near| format!("; did you mean {near:?}?"));
                 let reason = format!("data.exclude names the case {id:?}, which is not there{hint}");
-                return Err(DataError::dataset(&self.root, reason, "correct data.exclude in the config"));
+                return Err(Error::data(&self.root, reason).advise("correct data.exclude in the config"));
             };
             self.excluded.push(self.entries.remove(place));
         }
@@ -325,7 +324,7 @@ impl Dataset {
         match self.entries.iter().find(|entry| !seen.insert(&entry.id)) {
             None => Ok(()),
             Some(CaseEntry { id, .. }) => {
-                Err(DataError::case(id, "another case has the same id", "rename or remove all but one"))
+                Err(Error::case(id, "another case has the same id").advise("rename or remove all but one"))
             }
         }
     }

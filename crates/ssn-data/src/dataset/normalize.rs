@@ -5,9 +5,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_core::metrics::quantile_of_sorted;
+use ssn_io::{Error, Result};
 use toml::de::ValueDeserializer;
-
-use crate::error::{DataError, Result};
 
 /// How the values of each channel are changed when a case is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -61,15 +60,15 @@ impl Normalization {
     pub fn check(self) -> Result<Self> {
         let error = match self {
             Self::Scale { divide, .. } if !(divide.is_finite() && divide != 0.0) => {
-                DataError::setting("data.normalization.divide", divide, "a number other than 0")
+                Error::setting("data.normalization.divide", divide, "a number other than 0")
             }
             Self::Percentile { low, high } if !(0.0 <= low && low < high && high <= 100.0) => {
                 let expected = "two percentiles from 0 to 100, the lower one first";
-                DataError::setting("data.normalization", format!("percentile {low} to {high}"), expected)
+                Error::setting("data.normalization", format!("percentile {low} to {high}"), expected)
             }
             Self::CtWindow { width, .. } if !(width.is_finite() && width > 0.0) => {
                 let expected = "a positive number of Hounsfield units";
-                DataError::setting("data.normalization.width", width, expected)
+                Error::setting("data.normalization.width", width, expected)
             }
             checked => return Ok(checked),
         };

@@ -2,10 +2,9 @@
 
 use rayon::prelude::*;
 use ssn_core::space::{Grid, Region};
-use ssn_io::Limits;
+use ssn_io::{Error, Limits, Result};
 
 use crate::dataset::{Case, Normalization};
-use crate::error::{DataError, Result};
 use crate::parallel::available_bytes;
 
 /// What happens to a case after it was read.
@@ -206,10 +205,11 @@ pub fn resample_labels(labels: &[u8], from: &Grid, to: &Grid) -> Vec<u8> {
     strongest(labels, from.shape(), &axes(from.shape(), to.shape(), steps))
 }
 
-fn refused(case: &Case, spacing: [f64; 3], why: &str) -> DataError {
+fn refused(case: &Case, spacing: [f64; 3], why: &str) -> Error {
     let stored = case.geometry.spacing;
     let reason = format!("it cannot be brought from a spacing of {stored:?} mm to {spacing:?} mm: {why}");
-    DataError::case(&case.id, reason, "correct data.spacing in the config, or the header of the case's files")
+    Error::case(&case.id, reason)
+        .advise("correct data.spacing in the config, or the header of the case's files")
 }
 
 #[cfg(test)]

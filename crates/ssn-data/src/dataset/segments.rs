@@ -3,11 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use ssn_io::{Limits, Segment, read_segments};
+use ssn_io::{Error, Limits, Result, Segment, read_segments};
 
 use crate::dataset::LabelCoding;
 use crate::dataset::labels::LabelTable;
-use crate::error::{DataError, Result};
 
 /// What a segment of the background is called.
 const BACKGROUND: &str = "background";
@@ -34,7 +33,10 @@ impl NamedLabels {
     /// # Errors
     /// A damaged file, and two segments with one name.
     pub fn read(path: &Path) -> Result<Option<Self>> {
-        let segments = read_segments(path, &Limits::default())?;
+        Self::of(path, read_segments(path, &Limits::default())?)
+    }
+
+    fn of(path: &Path, segments: Vec<Segment>) -> Result<Option<Self>> {
         let segments = segments.into_iter().map(|Segment { name, label }| {
             let name: String = name.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
             Segment { name: if name.is_empty() { format!("label_{label}") } else { name }, label }
@@ -43,7 +45,7 @@ impl NamedLabels {
         for (place, segment) in named.segments.iter().enumerate() {
             if named.segments[..place].iter().any(|other| same_name(&other.name, &segment.name)) {
                 let reason = format!("two of its segments have the same name: {}", named.list());
-                return Err(DataError::dataset(path, reason, "rename or join them in 3D Slicer"));
+                return Err(Error::data(path, reason).advise("rename or join them in 3D Slicer"));
             }
         }
         Ok((!named.segments.is_empty()).then_some(named))
@@ -83,7 +85,7 @@ impl NamedLabels {
                         classes.join(", ")
                     );
                     let advice = "rename the segments in 3D Slicer, or correct data.classes in the config";
-                    return Err(DataError::dataset(&self.path, reason, advice));
+                    return Err(Error::data(&self.path, reason).advise(advice));
                 }
             };
             table.set(segment.label, class as u8);
@@ -91,14 +93,14 @@ impl NamedLabels {
         Ok(table)
     }
 
-    fn differs(&self, other: &Self) -> DataError {
+    fn differs(&self, other: &Self) -> Error {
         let reason = format!(
             "its segments are {}, but those of {} are {}",
             self.list(),
             other.path.display(),
             other.list()
         );
-        DataError::dataset(&self.path, reason, NAME_ALIKE)
+        Error::data(&self.path, reason).advise(NAME_ALIKE)
     }
 }
 
@@ -114,12 +116,11 @@ impl NamedFiles {
     pub fn of<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<Self> {
         let mut all = Self::default();
         for path in paths {
-            match NamedLabels::read(path) {
-                Ok(Some(named)) => all.named.push(named),
-                Ok(None) if !path.exists() => {}
-                Ok(None) => drop(all.nameless.get_or_insert_with(|| path.to_owned())),
-                Err(DataError::File(_)) => {}
-                Err(error) => return Err(error),
+            let Ok(segments) = read_segments(path, &Limits::default()) else { continue };
+            match NamedLabels::of(path, segments)? {
+                Some(named) => all.named.push(named),
+                None if !path.exists() => {}
+                None => drop(all.nameless.get_or_insert_with(|| path.to_owned())),
             }
         }
         Ok(all)
@@ -184,7 +185,7 @@ impl NamedFiles {
                     stored.join(", ")
                 );
                 let advice = "store all label maps with the same values, or all with names";
-                return Err(DataError::dataset(&file.path, reason, advice));
+                return Err(Error::data(&file.path, reason).advise(advice));
             }
         }
         Ok(true)

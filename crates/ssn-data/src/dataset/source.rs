@@ -16,14 +16,14 @@ use sha2::{Digest, Sha256};
 use ssn_io::dicom::folder_and_series;
 use ssn_io::limits::check_left;
 use ssn_io::{
-    FileError, Format, Geometry, Limits, Problem, Tolerance, Volume, files_of, nifti, open_file, read,
+    Error, FileError, Format, Geometry, Limits, Problem, Result as DataResult, Tolerance, Volume, files_of,
+    nifti, open_file, read,
 };
 
 use crate::dataset::{
     Case, CaseEntry, Dataset, Finding, FindingKind, LabelCoding, NamedLabels, PackedCase, Severity,
     labels::read_label_image,
 };
-use crate::error::{DataError, Result as DataResult};
 use crate::parallel;
 use ssn_io::hex::hex;
 
@@ -306,7 +306,13 @@ struct CaseReader<'a> {
 }
 
 impl CaseReader<'_> {
-    fn error(&mut self, path: &Path, kind: FindingKind, reason: impl Into<String>, advice: &'static str) {
+    fn error(
+        &mut self,
+        path: &Path,
+        kind: FindingKind,
+        reason: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
         self.findings.push(Finding::error(kind, reason, advice).in_file(path));
     }
 
@@ -460,10 +466,10 @@ impl CaseReader<'_> {
     }
 
     /// Tells of a label file with names that do not fit.
-    fn unusable(&mut self, path: &Path, error: &DataError) {
-        let (reason, advice) = match error {
-            DataError::Dataset { reason, advice, .. } => (reason.clone(), *advice),
-            other => (other.to_string(), "write the file again"),
+    fn unusable(&mut self, path: &Path, error: &Error) {
+        let (reason, advice) = match &error.advice {
+            Some(advice) => (error.reason.clone(), advice.as_str()),
+            None => (error.to_string(), "write the file again"),
         };
         self.error(path, FindingKind::LabelRange, reason, advice);
     }

@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssn_io::{Limits, read_bytes, write_atomically};
+use ssn_io::{Error, Limits, Result, read_bytes, write_atomically};
 use toml::ser::ValueSerializer;
 
 use crate::dataset::{CaseEntry, Dataset};
-use crate::error::{DataError, Result};
 use crate::random::{Purpose, RandomStream};
 use crate::seed::to_toml;
 
@@ -100,7 +99,7 @@ impl Ratios {
         }
         let expected =
             "three shares of training, validation and test, with some for training, such as [60, 20, 20]";
-        Err(DataError::setting("data.split.ratios", format!("{:?}", self.0), expected))
+        Err(Error::setting("data.split.ratios", format!("{:?}", self.0), expected))
     }
 
     /// How many of `count` groups each part gets: each share to within one, and a part that has a share gets
@@ -155,7 +154,7 @@ pub fn divide(groups: &[&str], ratios: Ratios, seed: u64) -> Result<Vec<Split>> 
 pub fn fold(groups: &[&str], folds: usize, seed: u64) -> Result<Vec<usize>> {
     let order = shuffled(groups, seed);
     if folds < 2 || folds > order.len() {
-        return Err(DataError::setting(
+        return Err(Error::setting(
             "data.split.folds",
             folds,
             format!("2 to {}, the number of patients or series", order.len()),
@@ -243,7 +242,7 @@ impl SplitFile {
         excluded: &[CaseEntry],
         fold: usize,
     ) -> Result<Vec<Split>> {
-        let wrong = |reason: String| DataError::dataset(path, reason, REMAKE);
+        let wrong = |reason: String| Error::data(path, reason).advise(REMAKE);
         let lists: Vec<(Split, &Vec<String>)> = match &self.assignment {
             SplitAssignment::Parts(lists) => Split::ALL.into_iter().zip(lists).collect(),
             SplitAssignment::Folds(lists) if fold >= lists.len() => {
@@ -277,7 +276,7 @@ impl SplitFile {
     /// Reads a split.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = read_bytes(path, &Limits::default())?;
-        let wrong = |reason: String| DataError::dataset(path, reason, REMAKE);
+        let wrong = |reason: String| Error::data(path, reason).advise(REMAKE);
         let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
         let content: Content = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         let assignment = match (content.train, content.folds) {
@@ -425,11 +424,11 @@ impl SplitConfig {
             true => "the division of the dataset itself".to_owned(),
             false => format!("{method} and seed {}", self.seed),
         };
-        Err(DataError::dataset(
+        Err(Error::data(
             &self.file,
             format!("the split was made with {} and seed {seed}, but {asked} is asked for", file.method),
-            "remove the file to divide anew, or set data.split to what the file was made with",
-        ))
+        )
+        .advise("remove the file to divide anew, or set data.split to what the file was made with"))
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use ssn_io::Result;
+
 use crate::dataset::Layout;
-use crate::error::Result;
 use crate::layouts::Draft;
 use crate::resolve::files::{name, natural_order, stem};
 use crate::resolve::{FoundCase, Hint, RaterKey, Raters, Tree, words};

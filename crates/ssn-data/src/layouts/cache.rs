@@ -16,12 +16,11 @@ use safetensors::tensor::{SafeTensors, TensorView};
 use safetensors::{Dtype, serialize};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use ssn_io::{Limits, read_bytes};
+use ssn_io::{Error, Limits, Result, read_bytes};
 
 use crate::dataset::{
     CaseEntry, CaseFiles, Layout, PackedCase, PackedCases, PackedImage, PackedLabels, Split,
 };
-use crate::error::{DataError, Result};
 use crate::layouts::Draft;
 use ssn_io::hex::hex;
 
@@ -126,7 +125,7 @@ impl Contents {
 pub(super) fn open(path: &Path) -> Result<Draft> {
     let bytes = read_bytes(path, &Limits::default())?;
     decode(path, &bytes)
-        .map_err(|reason| DataError::dataset(path, reason, "make the cache again with `ssn prepare lidc`"))
+        .map_err(|reason| Error::data(path, reason).advise("make the cache again with `ssn prepare lidc`"))
 }
 
 fn decode(path: &Path, bytes: &[u8]) -> Result<Draft, String> {

@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use ssn_io::Result;
+
 use crate::dataset::{Finding, FindingKind, Layout, MOST_CLASSES, Split};
-use crate::error::Result;
 use crate::layouts::Draft;
 use crate::resolve::files::{name, natural_order, stem};
 use crate::resolve::{

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ssn_io::{Limits, read_bytes};
+use ssn_io::{Error, Limits, Result, read_bytes};
 
 use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, LabelPolicy, Layout, RaterFiles, Split};
-use crate::error::{DataError, Result};
 use crate::layouts::Draft;
 use crate::resolve::PartPath;
 use crate::resolve::files::{ends_in, entries, files_by_part, is_image, name};
@@ -192,6 +191,6 @@ fn holds_files(index: &Path, rows: &[CsvRow], place: usize) -> bool {
     cells.peek().is_none() || cells.any(|cell| is_image(Path::new(cell)) || folder.join(cell).is_file())
 }
 
-fn wrong(path: &Path, reason: String) -> DataError {
-    DataError::dataset(path, reason, "correct the CSV file")
+fn wrong(path: &Path, reason: String) -> Error {
+    Error::data(path, reason).advise("correct the CSV file")
 }

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
-use ssn_io::{Limits, read_bytes};
+use ssn_io::{Error, Limits, Result, read_bytes};
 
 use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, Layout, RaterFiles, Split};
-use crate::error::{DataError, Result};
 use crate::layouts::Draft;
 use crate::resolve::files::{ends_in, entries, name, natural_order, stem};
 use crate::resolve::{channel_of, first_unique, unique};
@@ -61,7 +60,7 @@ impl<'a> Description<'a> {
         self.names(field, expected, |number, name| Some((number.parse().ok()?, name.as_str()?.to_owned())))
     }
 
-    fn wrong_field(&self, field: &str, expected: &str) -> DataError {
+    fn wrong_field(&self, field: &str, expected: &str) -> Error {
         let found = self.fields.get(field).map_or("missing".to_owned(), |value| {
             let text: String = value.to_string().chars().take(80).collect();
             if text.len() < 80 { text } else { format!("{text}…") }
@@ -70,8 +69,8 @@ impl<'a> Description<'a> {
     }
 }
 
-fn wrong(path: &Path, reason: String) -> DataError {
-    DataError::dataset(path, reason, "correct the file")
+fn wrong(path: &Path, reason: String) -> Error {
+    Error::data(path, reason).advise("correct the file")
 }
 
 /// Larger files are not looked into: they are annotations of another kind.
@@ -94,7 +93,7 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
         several => {
             let names: Vec<String> = several.iter().map(|path| name(path)).collect();
             let reason = format!("several lists could be the dataset: {}", names.join(", "));
-            Err(DataError::dataset(root, reason, "give one of them"))
+            Err(Error::data(root, reason).advise("give one of them"))
         }
     }
 }

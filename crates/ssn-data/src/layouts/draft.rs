@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use ssn_io::{Error, Result};
+
 use crate::dataset::{
     AnnotationSource, CaseEntry, Dataset, Finding, FindingKind, LabelCoding, LabelHistogram, Layout,
     NamedFiles, PackedLabels, Preprocessing, RaterFiles, RaterMaps, ReadOptions, is_lossy, read_labels,
     unnamed_channels,
 };
-use crate::error::{DataError, Result};
 use crate::layouts::{DatasetOverrides, rater_folders};
 use crate::parallel::{self, MemoryMeter};
 use crate::resolve::files::{check_name, shape};
@@ -63,11 +64,11 @@ impl Draft {
     fn complete_chosen(mut self, root: &Path, known: &DatasetOverrides) -> Result<Dataset> {
         let sources = self.take_sources();
         if self.entries.is_empty() {
-            return Err(DataError::dataset(
+            return Err(Error::data(
                 root,
                 format!("this is {}, but it holds no cases", self.layout.describe()),
-                "check that the images are there",
-            ));
+            )
+            .advise("check that the images are there"));
         }
         let entries = self.entries.iter().chain(&self.unlabeled);
         entries.flat_map(|entry| entry.files.paths()).try_for_each(|path| check_name(path))?;
@@ -144,7 +145,7 @@ impl Draft {
                 self.entries.len(),
                 first_reason.unwrap_or_default()
             );
-            DataError::dataset(root, reason, "correct all images in the same way")
+            Error::data(root, reason).advise("correct all images in the same way")
         })
     }
 
@@ -156,11 +157,11 @@ impl Draft {
             stored.iter().position(|name| name == channel).ok_or_else(|| {
                 let hint = nearest(channel, stored.iter().map(String::as_str));
                 let hint = hint.map_or(String::new(), |name| format!(", perhaps {name:?}"));
-                DataError::dataset(
+                Error::data(
                     root,
                     format!("there is no channel {channel:?} among {}{hint}", stored.join(", ")),
-                    "correct data.channels in the config",
                 )
+                .advise("correct data.channels in the config")
             })
         };
         self.reading.pick = Some(wanted.iter().map(place).collect::<Result<_>>()?);
@@ -258,7 +259,7 @@ fn check_classes(
         _ => return Ok(()),
     };
     let advice = "correct data.classes and data.label_values in the config";
-    Err(DataError::dataset(root, reason, advice))
+    Err(Error::data(root, reason).advise(advice))
 }
 
 /// Returns the values in the labels of all cases. Skips unreadable files, which the check reports.

@@ -5,8 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use ssn_io::Result;
+
 use crate::dataset::{Finding, FindingKind, Layout, Split};
-use crate::error::Result;
 use crate::layouts::{Draft, label_folders};
 use crate::resolve::files::{name, stem};
 use crate::resolve::{

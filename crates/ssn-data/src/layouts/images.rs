@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use ssn_io::dicom::{find_series, folder_and_series};
-use ssn_io::{Format, Limits};
+use ssn_io::{Error, Format, Limits, Result};
 
 use crate::dataset::{Dataset, Finding, FindingKind, LabelPolicy, Layout, ReadOptions, unnamed_channels};
-use crate::error::{DataError, Result};
 use crate::layouts::recognize::{check_exists, in_folder, nothing_in, of_file, stray};
 use crate::layouts::{DatasetOverrides, Draft, one_folder};
 use crate::resolve::files::{check_name, is_image, name, natural_order, stem};
@@ -81,7 +80,7 @@ fn images_and_labels(tree: &Tree<'_>, folder: &Path, channels: &[String]) -> Res
 }
 
 /// Returns the images in a folder that is not a dataset, or an error if there are none.
-fn images_in(tree: &Tree<'_>, folder: &Path, strays: Vec<DataError>) -> Result<Vec<PathBuf>> {
+fn images_in(tree: &Tree<'_>, folder: &Path, strays: Vec<Error>) -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = match tree.is_series(folder) {
         true => vec![folder.to_owned()],
         false => tree.below(folder, DEEPEST).into_iter().collect::<Result<_>>()?,
@@ -144,7 +143,7 @@ fn fitting(root: &Path, stored: &[String], channels: &[String]) -> Result<(Vec<S
         let finding = Finding::note(FindingKind::Layout, reason).in_file(root);
         return Ok((stored.to_vec(), Some(finding)));
     }
-    Err(DataError::dataset(root, other_number(stored, channels), "name the channels as the model does"))
+    Err(Error::data(root, other_number(stored, channels)).advise("name the channels as the model does"))
 }
 
 fn other_number(found: &[String], channels: &[String]) -> String {
@@ -160,15 +159,15 @@ fn other_number(found: &[String], channels: &[String]) -> String {
 fn joined(datasets: Vec<Dataset>) -> Result<Dataset> {
     let mut datasets = datasets.into_iter();
     let Some(mut all) = datasets.next() else {
-        return Err(DataError::setting("the list of images", "empty", "at least one path"));
+        return Err(Error::setting("the list of images", "empty", "at least one path"));
     };
     for other in datasets {
         if other.reading != all.reading || other.stored_channels.len() != all.stored_channels.len() {
-            return Err(DataError::dataset(
+            return Err(Error::data(
                 other.root,
                 format!("its files are not stored as those of {}", all.root.display()),
-                "give the two apart",
-            ));
+            )
+            .advise("give the two apart"));
         }
         all.entries.extend(other.entries);
         all.findings.extend(other.findings);
@@ -205,7 +204,7 @@ fn images_draft(tree: &Tree<'_>, files: &BTreeSet<PathBuf>, channels: &[String])
     if let ([], [first, ..]) = (&found[..], &no_images[..]) {
         let reason =
             "by its name and its values, this is a label map or a mask, but an image is expected".to_owned();
-        return Err(DataError::dataset(first, reason, "give the images, or rename the file"));
+        return Err(Error::data(first, reason).advise("give the images, or rename the file"));
     }
     let depth_is_channels = depth_is_channels(tree, &found, channels);
     let findings = plain_masks(&found).into_iter().chain(depth_is_channels.then(third_axis));
@@ -310,11 +309,11 @@ impl Sorted {
             // The two files of a NIfTI pair are one image.
             let is_pair = |path: &Path| matches!(Format::of(path), Ok(Format::NiftiPair));
             if let Some(other) = other.filter(|other| !(is_pair(other) && is_pair(path))) {
-                return Err(DataError::dataset(
+                return Err(Error::data(
                     path,
                     format!("{} has the same name but for its ending", name(&other)),
-                    "keep one of the two",
-                ));
+                )
+                .advise("keep one of the two"));
             }
         }
         Ok(sorted)
@@ -328,7 +327,7 @@ fn all_channels(place: &Path, files: &BTreeMap<usize, PathBuf>, channels: &[Stri
     }
     let present: Vec<String> = files.values().map(|path| name(path)).collect();
     let advice = "give the files of all these channels, numbered from 0000 or named after them";
-    Err(DataError::dataset(place, other_number(&present, channels), advice))
+    Err(Error::data(place, other_number(&present, channels)).advise(advice))
 }
 
 /// The path that names a case: files that are named after their folder, or after channels alone, are those of the folder.
@@ -365,9 +364,9 @@ fn ids(found: &[Found]) -> Result<Vec<String>> {
     failed.and_then(|()| ids.map_err(same_id))
 }
 
-fn same_id(id: String) -> DataError {
+fn same_id(id: String) -> Error {
     let reason = "two cases have this id, but ids must differ".to_owned();
-    DataError::case(id, reason, "rename one of them, or give it apart")
+    Error::case(id, reason).advise("rename one of them, or give it apart")
 }
 
 /// Whether the third axis of images holds the channels, as in QUBIQ: it has their number, and files have one channel.

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::error::Result;
+use ssn_io::Result;
+
 use crate::resolve::files::{name, stem};
 use crate::resolve::{Align, CaseNames, Hint, NameMatch, RaterKey, Tree, without_kinds, words};
 

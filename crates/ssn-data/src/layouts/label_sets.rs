@@ -12,8 +12,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use ssn_io::{Error, Result};
+
 use crate::dataset::{Dataset, Layout};
-use crate::error::{DataError, Result};
 use crate::layouts::{DatasetOverrides, Draft};
 use crate::resolve::files::{check_name, entries, is_image, name, natural_order, stem};
 use crate::resolve::{Align, CaseNames, FoundCase, Hint, NameMatch, RaterKey, Tree, numbered};
@@ -80,7 +81,7 @@ impl FilesByCase {
             };
             let advice =
                 "name files after their cases, or give a pattern, such as 'out/{case}_{sample}.nii.gz'";
-            return Err(DataError::dataset(path, reason, advice));
+            return Err(Error::data(path, reason).advise(advice));
         }
         Ok(found)
     }
@@ -178,7 +179,7 @@ impl FilesByCase {
     fn by_pattern(&mut self, pattern: &Path, known: Option<&KnownCases<'_>>) -> Result<()> {
         if !pattern.to_string_lossy().contains("{case}") {
             let advice = "put {case} where the name of the case stands, such as 'out/{case}_{sample}.nii.gz'";
-            return Err(DataError::dataset(pattern, "the pattern does not say where the case is", advice));
+            return Err(Error::data(pattern, "the pattern does not say where the case is").advise(advice));
         }
         let names_sample = pattern.to_string_lossy().contains("{sample}");
         let mut places = vec![(PathBuf::new(), Captured { names_sample, ..Captured::default() })];
@@ -310,7 +311,7 @@ impl KnownCases<'_> {
             NameMatch::Several(mut ids) => {
                 ids.sort_by_key(|id| self.ids.iter().position(|known| known == id));
                 let reason = format!("its name fits the cases {} and {}", ids[0], ids[1]);
-                Err(DataError::dataset(file, reason, "rename it, or give a pattern with {case}"))
+                Err(Error::data(file, reason).advise("rename it, or give a pattern with {case}"))
             }
         }
     }

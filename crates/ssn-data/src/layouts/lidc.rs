@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ssn_io::pickle::Value;
-use ssn_io::{Array, Limits, pickle, read_bytes};
+use ssn_io::{Array, Error, Limits, Result, pickle, read_bytes};
 
 use crate::dataset::{
     CaseEntry, CaseFiles, Finding, FindingKind, HALF, LabelCoding, Layout, PackedCase, PackedCases,
     PackedImage, PackedLabels, ReadOptions,
 };
-use crate::error::{DataError, Result};
 use crate::layouts::Draft;
 use crate::resolve::files::{name, natural_order, stem};
 use crate::resolve::{FoundCase, Hint, PartPath, RaterKey, Tree, numbered, unique};
@@ -133,14 +132,14 @@ fn read_pickle(path: &Path) -> Result<(PackedCases, Vec<Named>)> {
     let value = pickle.root();
     let cases = value.entries().map_err(|problem| problem.in_file(path))?;
     let Some(cases) = cases.filter(|cases| cases.iter().any(|(_, case)| case.get("image").is_some())) else {
-        return Err(DataError::dataset(
+        return Err(Error::data(
             path,
             format!(
                 "the pickle holds a {}, but it must be a dictionary of name → image, masks, series_uid",
                 value.kind()
             ),
-            "write it in the layout of the LIDC pickle",
-        ));
+        )
+        .advise("write it in the layout of the LIDC pickle"));
     };
     let (mut items, mut names) = (Vec::with_capacity(cases.len()), Vec::with_capacity(cases.len()));
     for (name, case) in cases {
@@ -197,11 +196,8 @@ fn array(value: Option<Value<'_>>, what: &str) -> Result<Array, String> {
 
 #[cfg(not(feature = "hdf5"))]
 pub(super) fn open_hdf5(path: &Path) -> Result<Draft> {
-    Err(DataError::dataset(
-        path,
-        "this program was built without HDF5",
-        "build it with `--features hdf5`, or convert the file to a pickle",
-    ))
+    Err(Error::data(path, "this program was built without HDF5")
+        .advise("build it with `--features hdf5`, or convert the file to a pickle"))
 }
 
 #[cfg(feature = "hdf5")]
@@ -322,9 +318,9 @@ mod reader {
         if uids.len() == n { Ok(uids) } else { Err(uids.len()) }
     }
 
-    fn wrong(path: &Path, reason: String) -> DataError {
+    fn wrong(path: &Path, reason: String) -> Error {
         let advice = "write the file with groups train, val, test, each with images, labels and uids";
-        DataError::dataset(path, reason, advice)
+        Error::data(path, reason).advise(advice)
     }
 
     #[cfg(test)]

@@ -31,8 +31,8 @@ pub use recognize::DatasetOverrides;
 use std::path::Path;
 
 use draft::Draft;
+use ssn_io::Result;
 
-use crate::error::Result;
 use crate::resolve::{PartPath, Tree};
 
 /// Recognizes one layout of many files: returns a draft if the folder has it.

@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use ssn_io::Result;
+
 use crate::dataset::{Layout, Split};
-use crate::error::Result;
 use crate::layouts::Draft;
 use crate::layouts::rater_folders::are_label_maps;
 use crate::resolve::files::{name, stem};

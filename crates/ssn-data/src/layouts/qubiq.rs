@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use ssn_io::Result;
+
 use crate::dataset::{Layout, RaterMaps, ReadOptions};
-use crate::error::Result;
 use crate::layouts::Draft;
 use crate::resolve::files::{name, stem};
 use crate::resolve::{FoundCase, RaterKey, Tree, unique};

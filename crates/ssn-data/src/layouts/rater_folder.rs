@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use ssn_io::Result;
 use ssn_io::dicom::has_labels;
 
-use crate::error::Result;
 use crate::resolve::files::{name, stem};
 use crate::resolve::{Hint, Tree, words};
 

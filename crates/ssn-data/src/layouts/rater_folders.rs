@@ -8,8 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use ssn_io::{Error, Result};
+
 use crate::dataset::{CaseEntry, Finding, FindingKind, Layout, RaterMaps, Split};
-use crate::error::{DataError, Result};
 use crate::layouts::Draft;
 use crate::layouts::folder_pair::same_rater;
 use crate::layouts::label_folders;
@@ -192,7 +193,7 @@ struct Found {
     raters: BTreeMap<String, String>,
     findings: Vec<Finding>,
     /// Why folders with label files were not used, if none was.
-    unmatched: Option<DataError>,
+    unmatched: Option<Error>,
 }
 
 impl Found {
@@ -477,7 +478,7 @@ fn volumes(entries: &[CaseEntry], classes: usize) -> Vec<u64> {
 }
 
 /// Returns the error of label files whose names fit no image.
-fn no_match(picture: &Path, labels: &Path) -> DataError {
+fn no_match(picture: &Path, labels: &Path) -> Error {
     let reason = format!(
         "the names of label files, such as {}, are those of no images, such as {}",
         name(labels),
@@ -485,7 +486,7 @@ fn no_match(picture: &Path, labels: &Path) -> DataError {
     );
     let advice =
         "name label files after their images, or list both in a CSV with the columns id, image, seg_0, seg_1";
-    DataError::dataset(labels.parent().unwrap_or(labels), reason, advice)
+    Error::data(labels.parent().unwrap_or(labels), reason).advise(advice)
 }
 
 fn several(path: &Path, ids: &[&str]) -> Finding {

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use ssn_io::{Error, Result};
+
 use crate::dataset::{Dataset, Finding, FindingKind, LabelCoding, LabelPolicy};
-use crate::error::{DataError, Result};
 use crate::layouts::{BY_NAMES, DESCRIBED, Draft, OF_FOLDERS, PACKED, csv_index, dataset_json, left_out};
 use crate::resolve::Tree;
 use crate::resolve::files::{ends_in, entries, files_by_part, is_other_picture, name};
@@ -54,7 +55,7 @@ fn recognize(path: &Path) -> Result<Draft> {
             [] => {}
             [only] => {
                 let reason = format!("the dataset is not here but in its folder {only}");
-                return Err(DataError::dataset(path, reason, "give that folder"));
+                return Err(Error::data(path, reason).advise("give that folder"));
             }
             several => {
                 let reason = format!(
@@ -63,7 +64,7 @@ fn recognize(path: &Path) -> Result<Draft> {
                     listed(several, 5)
                 );
                 let advice = "give one of them, or list the cases of all in a CSV with the columns id, image, seg and split";
-                return Err(DataError::dataset(path, reason, advice));
+                return Err(Error::data(path, reason).advise(advice));
             }
         }
         let mut files = tree.below(path, left_out::DEEPEST).into_iter().flatten();
@@ -72,7 +73,7 @@ fn recognize(path: &Path) -> Result<Draft> {
                 "no known layout of a dataset was found, and files such as {} have a format that is not read",
                 picture.strip_prefix(path).unwrap_or(&picture).display()
             );
-            return Err(DataError::dataset(path, reason, left_out::SAVE_AGAIN));
+            return Err(Error::data(path, reason).advise(left_out::SAVE_AGAIN));
         }
         let advice = "expected one of: dataset.json with imagesTr and labelsTr; a CSV with the columns id, seg \
                       and channels; a pickle or HDF5 file; images/ beside labels/ or beside a folder per rater; \
@@ -85,7 +86,7 @@ fn recognize(path: &Path) -> Result<Draft> {
 }
 
 /// Like [`in_folder`], with layouts by the names of files alone.
-fn in_whole_folder(tree: &Tree<'_>, path: &Path) -> Result<(Option<Draft>, Vec<DataError>)> {
+fn in_whole_folder(tree: &Tree<'_>, path: &Path) -> Result<(Option<Draft>, Vec<Error>)> {
     let (mut found, strays) = in_folder(tree, path)?;
     for attempt in BY_NAMES {
         if found.is_none() {
@@ -96,17 +97,17 @@ fn in_whole_folder(tree: &Tree<'_>, path: &Path) -> Result<(Option<Draft>, Vec<D
 }
 
 pub(super) fn check_exists(path: &Path) -> Result<()> {
-    let error = || DataError::dataset(path, "there is no such file or folder", "check the path");
+    let error = || Error::data(path, "there is no such file or folder").advise("check the path");
     if path.exists() && !path.is_file() && !path.is_dir() {
         let reason = "this is neither a plain file nor a folder";
-        return Err(DataError::dataset(path, reason, "give the folder or file of a dataset"));
+        return Err(Error::data(path, reason).advise("give the folder or file of a dataset"));
     }
     path.exists().then_some(()).ok_or_else(error)
 }
 
 /// Returns the dataset in a folder, by the first layout that fits, and files that are not the dataset they could be by their
 /// names. Layouts by the names of files alone are left to the caller, who may know the channels.
-pub(super) fn in_folder(tree: &Tree<'_>, path: &Path) -> Result<(Option<Draft>, Vec<DataError>)> {
+pub(super) fn in_folder(tree: &Tree<'_>, path: &Path) -> Result<(Option<Draft>, Vec<Error>)> {
     let mut strays = vec![];
     for attempt in DESCRIBED {
         if let Some(draft) = attempt(path)? {
@@ -131,12 +132,7 @@ pub(super) fn in_folder(tree: &Tree<'_>, path: &Path) -> Result<(Option<Draft>, 
 
 /// Returns the error of a folder in which `what` found: of the first file with the name of a dataset, or a list of the
 /// folder's entries.
-pub(super) fn nothing_in(
-    folder: &Path,
-    strays: Vec<DataError>,
-    what: &str,
-    advice: &'static str,
-) -> DataError {
+pub(super) fn nothing_in(folder: &Path, strays: Vec<Error>, what: &str, advice: &'static str) -> Error {
     if let Some(stray) = strays.into_iter().next() {
         return stray;
     }
@@ -146,11 +142,11 @@ pub(super) fn nothing_in(
         [] => "the folder is empty".to_owned(),
         _ => format!("{what} found among {}, …", present.join(", ")),
     };
-    DataError::dataset(folder, reason, advice)
+    Error::data(folder, reason).advise(advice)
 }
 
 /// Reports a file that is not the dataset it could be by its name.
-pub(super) fn stray(error: &DataError) -> Finding {
+pub(super) fn stray(error: &Error) -> Finding {
     Finding::note(FindingKind::Layout, format!("not used: {error}"))
 }
 
@@ -175,9 +171,6 @@ pub(super) fn of_file(path: &Path, labels: LabelPolicy) -> Result<Draft> {
             "the file is neither an image nor a dataset by its name"
         }
     };
-    Err(DataError::dataset(
-        path,
-        reason.to_owned(),
-        "give a folder, or a .csv, .json, .pickle, .pickle.gz, .hdf5 or .cache.safetensors file",
-    ))
+    Err(Error::data(path, reason.to_owned())
+        .advise("give a folder, or a .csv, .json, .pickle, .pickle.gz, .hdf5 or .cache.safetensors file"))
 }

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_core::Lattice;
+use ssn_io::{Error, Place, Result};
 
 use crate::augment::{
     AugmentConfig, DeformationField, LabelInterpolation, PatchInfo, sample_image, sample_labels,
 };
 use crate::dataset::{Case, Cases};
-use crate::error::{DataError, Result};
 use crate::loader::cache::CaseCache;
 use crate::loader::order::{CaseOrder, CaseSampler};
 use crate::loader::patch::{IndexedCase, PatchConfig, PatchLocation, RaterChoice};
-use crate::parallel::{available_bytes, message};
+use crate::parallel::{available_bytes, message, panicked};
 use crate::random::{Purpose, RandomStream};
 
 /// A batch of patches: a function of the seed and the batch's number alone.
@@ -87,7 +87,7 @@ impl Replica {
     /// There are more ranks than items.
     pub fn items(self, batch_size: usize) -> Result<Range<usize>> {
         if batch_size < self.world_size {
-            return Err(DataError::setting(
+            return Err(Error::setting(
                 "batch_size",
                 batch_size,
                 format!("at least {}, an item for each of the ranks", self.world_size),
@@ -143,7 +143,7 @@ impl BatchSampler {
     /// Checks the settings; cases are kept in memory up to `cache_bytes`.
     pub fn new(cases: Arc<dyn Cases>, seed: u64, config: BatchConfig, cache_bytes: usize) -> Result<Self> {
         if config.batch_size == 0 {
-            return Err(DataError::setting("batch_size", 0, "at least 1"));
+            return Err(Error::setting("batch_size", 0, "at least 1"));
         }
         config.patch.check()?;
         config.augment.check()?;
@@ -161,7 +161,7 @@ impl BatchSampler {
     /// The batch of a number.
     pub fn batch(&self, number: u64) -> Result<Batch> {
         let batch = self.batch_unless_stopped(number, &|| false)?;
-        batch.ok_or_else(|| DataError::setting("batch_size", "0", "at least 1"))
+        batch.ok_or_else(|| Error::setting("batch_size", "0", "at least 1"))
     }
 
     /// Batch `number`, or `None` if `stopped` becomes true while it is made. A panic becomes an error.
@@ -171,7 +171,7 @@ impl BatchSampler {
         stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Batch>> {
         let mut index = 0;
-        let made = catch_unwind(AssertUnwindSafe(|| {
+        let made = catch_unwind(AssertUnwindSafe(|| -> Result<_> {
             let mut batch = None;
             for item in self.items.clone() {
                 if stopped() {
@@ -188,11 +188,15 @@ impl BatchSampler {
             let id = catch_unwind(AssertUnwindSafe(|| self.cases.id(index).to_owned()));
             id.unwrap_or_else(|_| format!("number {index}"))
         };
+        let is_placed = |error: &Error| match &error.place {
+            Place::Setting(_) => true,
+            Place::Case(named) => *named == id(),
+            Place::None | Place::File(_) => false,
+        };
         match made {
-            Ok(Err(error @ (DataError::Case { .. } | DataError::Setting { .. }))) => Err(error),
-            Ok(Err(error)) => Err(DataError::Load { id: id(), source: Box::new(error) }),
+            Ok(Err(error)) if !is_placed(&error) => Err(error.in_case(id())),
             Ok(made) => made,
-            Err(panic) => Err(DataError::Panic { id: id(), message: message(panic.as_ref()) }),
+            Err(panic) => Err(panicked(&id(), &message(panic.as_ref()))),
         }
     }
 
@@ -228,7 +232,7 @@ impl BatchSampler {
                 &batch.target_shape[1..]
             );
             let advice = "give patches a size, or bring the cases to one shape";
-            return Err(DataError::case(&case.id, reason, advice));
+            return Err(Error::case(&case.id, reason).advise(advice));
         }
         self.fill(&indexed, &chosen, q, item - self.items.start, batch);
         let rater = match patch.rater {
@@ -314,7 +318,7 @@ fn check_bytes([images, targets]: &[[usize; 5]; 2]) -> Result<()> {
     let expected = format!(
         "smaller, or patches must be: {items} items of {channels} × {d} × {h} × {w} values do not fit into memory"
     );
-    Err(DataError::setting("batch_size", items, expected))
+    Err(Error::setting("batch_size", items, expected))
 }
 
 /// Bytes of a batch that is made without a look at the memory that is left.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use crate::error::Result;
+use ssn_io::Result;
+
 use crate::parallel::lock;
 
 /// A cache of values by number. Of several threads that ask for a value, the first loads it and the others wait.
@@ -84,8 +85,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::error::DataError;
     use crate::random::{Purpose, RandomStream};
+    use ssn_io::Error;
 
     #[test]
     fn what_was_used_last_stays_and_the_limit_holds() {
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn failures_and_panics_leave_the_number_free() {
         let cache = CaseCache::<u8>::new(10);
-        assert!(cache.get(1, || Err(DataError::case("a", "broken", "mend it"))).is_err());
+        assert!(cache.get(1, || Err(Error::case("a", "broken").advise("mend it"))).is_err());
         let panicked =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| cache.get(1, || panic!("a defect"))));
         assert!(panicked.is_err());

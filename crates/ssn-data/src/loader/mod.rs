@@ -19,8 +19,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use ssn_io::{Error, Result};
+
 use crate::dataset::Cases;
-use crate::error::{DataError, Result};
 use crate::parallel::{default_bytes, lock};
 
 /// The default memory for finished batches: a few batches of the largest kind in use (10 patches of
@@ -99,7 +100,7 @@ impl DataLoader {
             let thread = thread::Builder::new().name(format!("batches-{number}"));
             thread.spawn(run).map_err(|error| {
                 let expected = format!("no more threads than the system can start ({error})");
-                DataError::setting("workers", self.workers, expected)
+                Error::setting("workers", self.workers, expected)
             })?;
         }
         Ok(())
@@ -395,8 +396,8 @@ mod tests {
                     self.slow_ended.fetch_add(1, Ordering::Relaxed);
                 }
                 Mood::Broken => {
-                    let source = DataError::setting("header", "bad", "good");
-                    return Err(DataError::Load { id: format!("file-{index}"), source: Box::new(source) });
+                    let source = Error::setting("header", "bad", "good");
+                    return Err(source.in_case(format!("file-{index}")));
                 }
                 Mood::Panics | Mood::Nameless => panic!("index out of range"),
             }

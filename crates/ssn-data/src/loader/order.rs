@@ -4,8 +4,8 @@ use std::sync::Mutex;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssn_io::{Error, Result};
 
-use crate::error::{DataError, Result};
 use crate::parallel::lock;
 use crate::random::{Purpose, RandomStream};
 
@@ -46,16 +46,16 @@ pub struct CaseSampler {
 impl CaseSampler {
     pub fn new(seed: u64, cases: usize, order: CaseOrder) -> Result<Self> {
         if cases == 0 || u32::try_from(cases).is_err() {
-            return Err(DataError::setting("the number of cases", cases, "at least 1 and below 2³²"));
+            return Err(Error::setting("the number of cases", cases, "at least 1 and below 2³²"));
         }
         if let CaseOrder::Epochs { images, patches } = order {
             let whole = images.checked_mul(patches).filter(|&n| u32::try_from(n).is_ok());
             if images == 0 || whole.is_none() {
                 let expected = "at least 1, and below 2³² with all patches";
-                return Err(DataError::setting("order.images", images, expected));
+                return Err(Error::setting("order.images", images, expected));
             }
             if patches == 0 {
-                return Err(DataError::setting("order.patches", patches, "at least 1"));
+                return Err(Error::setting("order.patches", patches, "at least 1"));
             }
         }
         Ok(Self { seed, cases, order, last: Mutex::default() })

@@ -5,10 +5,10 @@ use std::mem::take;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_core::Window;
+use ssn_io::{Error, Result};
 
 use crate::augment::ChannelsLastImage;
 use crate::dataset::Case;
-use crate::error::{DataError, Result};
 use crate::random::RandomStream;
 
 /// Which label maps are the target of an item.
@@ -89,13 +89,13 @@ impl PatchConfig {
         };
         for (field, size) in [("patch.size", size), ("patch.target_size", self.target_size)] {
             if let Some(size) = size.filter(|size| size.contains(&0)) {
-                return Err(DataError::setting(field, format!("{size:?}"), "at least 1 along every axis"));
+                return Err(Error::setting(field, format!("{size:?}"), "at least 1 along every axis"));
             }
             let voxels = |size: &[usize; 3]| {
                 size.iter().try_fold(1i32, |n, &side| n.checked_mul(i32::try_from(side).ok()?))
             };
             if let Some(size) = size.filter(|size| voxels(size).is_none()) {
-                return Err(DataError::setting(field, format!("{size:?}"), "of at most 2³¹ - 1 voxels"));
+                return Err(Error::setting(field, format!("{size:?}"), "of at most 2³¹ - 1 voxels"));
             }
         }
         if let (Some(size), Some(target)) = (size, self.target_size) {
@@ -103,7 +103,7 @@ impl PatchConfig {
         }
         match self.sampler {
             PatchSampler::Random { foreground_probability: p, .. } if !(0.0..=1.0).contains(&p) => {
-                Err(DataError::setting("patch.foreground_probability", p, "between 0 and 1"))
+                Err(Error::setting("patch.foreground_probability", p, "between 0 and 1"))
             }
             _ => Ok(()),
         }
@@ -136,7 +136,7 @@ impl PatchConfig {
                         "rater {rater} is asked for, but those of this case are {present}, counted from 0"
                     );
                     let advice = "choose another rater, or a random one, or leave the case out";
-                    DataError::case(&case.id, reason, advice)
+                    Error::case(&case.id, reason).advise(advice)
                 })?)
             }
         };
@@ -153,7 +153,7 @@ impl PatchConfig {
         let target = self.target_size.unwrap_or(size);
         // A setting for most centers; for whole images it depends on the case, which is then named.
         fits(size, target).map_err(|error| match self.sampler {
-            PatchSampler::Whole => DataError::Load { id: case.id.clone(), source: Box::new(error) },
+            PatchSampler::Whole => error.in_case(&case.id),
             _ => error,
         })?;
         let window = Window::around(center, size);
@@ -190,7 +190,7 @@ fn fits(size: [usize; 3], target: [usize; 3]) -> Result<()> {
         return Ok(());
     }
     let expected = format!("smaller than or equal to {size:?}, by an even number along every axis");
-    Err(DataError::setting("patch.target_size", format!("{target:?}"), expected))
+    Err(Error::setting("patch.target_size", format!("{target:?}"), expected))
 }
 
 /// A case ready for cutting patches.
@@ -289,7 +289,7 @@ impl IndexedCase {
 fn check(case: &Case) -> Result<()> {
     let voxels = case.shape.iter().try_fold(1usize, |n, &side| n.checked_mul(side));
     let voxels = voxels.filter(|&n| n > 0 && i32::try_from(n).is_ok());
-    let wrong = |reason: String, advice| Err(DataError::case(&case.id, reason, advice));
+    let wrong = |reason: String, advice| Err(Error::case(&case.id, reason).advise(advice));
     let Some(voxels) = voxels else {
         let reason = format!("its shape is {:?}", case.shape);
         return wrong(reason, "images have between 1 and 2³¹ - 1 voxels");

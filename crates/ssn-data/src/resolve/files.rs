@@ -4,11 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ssn_io::dicom::{folder_and_series, has_labels};
-use ssn_io::{FileError, Format, Limits, Problem, read};
+use ssn_io::{Error, FileError, Format, Limits, Problem, Result, read};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::dataset::Split;
-use crate::error::{DataError, Result};
 use crate::resolve::PartPath;
 
 pub use crate::text::natural_order;
@@ -37,7 +36,7 @@ pub fn check_name(path: &Path) -> Result<()> {
     }
     let folder = path.parent().unwrap_or(Path::new(""));
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    Err(DataError::dataset(folder, format!("the name {name:?} is not UTF-8"), "rename the file or folder"))
+    Err(Error::data(folder, format!("the name {name:?} is not UTF-8")).advise("rename the file or folder"))
 }
 
 /// The last part of a path as text, which [`check_name`] found to be UTF-8.
@@ -103,11 +102,8 @@ pub fn files_by_part(
     }
     if unclear(&files) {
         let names: Vec<String> = files.iter().map(|path| name(path)).collect();
-        return Err(DataError::dataset(
-            folder,
-            format!("several files could be the dataset: {}", names.join(", ")),
-            "give one of them, or name them after train, validation and test",
-        ));
+        return Err(Error::data(folder, format!("several files could be the dataset: {}", names.join(", ")))
+            .advise("give one of them, or name them after train, validation and test"));
     }
     Ok(files.into_iter().map(|path| (split(&path), path)).collect())
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use ssn_io::Result;
 use ssn_io::dicom::is_series_folder;
 
 use crate::dataset::{FindingKind, LabelHistogram, MOST_CLASSES, Split, is_lossy, read_labels};
-use crate::error::Result;
 use crate::resolve::Hint;
 use crate::resolve::files::{entries, is_image, name, shape};
 

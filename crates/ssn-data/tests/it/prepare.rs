@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ssn_data::parallel::unwatched;
 use ssn_data::prepare::{BratsOptions, BratsSummary, lidc};
-use ssn_data::{Cases, DataError, Dataset, Layout, Shard, Split};
+use ssn_data::{Cases, Dataset, Error, Layout, Shard, Split};
 use ssn_io::{Geometry, Voxels};
 
 use crate::common::{Folder, dict, slice};
@@ -16,7 +16,7 @@ fn brats(
     shard: Shard,
     overwrite: bool,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<BratsSummary, DataError> {
+) -> Result<BratsSummary, Error> {
     let options = BratsOptions { seed, shard, overwrite, config_head: "" };
     ssn_data::prepare::brats(dataset, out, &options, progress)
 }

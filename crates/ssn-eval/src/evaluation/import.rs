@@ -17,10 +17,9 @@ use ssn_data::{
     SameValues, Severity, read_label_map,
 };
 use ssn_io::hex::hex;
-use ssn_io::{Format, Geometry, Limits, Tolerance, read, read_bytes};
+use ssn_io::{Error, Format, Geometry, Limits, Result, Tolerance, read, read_bytes};
 
 use super::each_case;
-use crate::error::{EvalError, Result};
 use crate::predictions::{
     ABOUT_FILE, About, Description, DistributionFile, Kind, ModelId, Predictions, StoredImage, named,
     stored_logarithm,
@@ -79,7 +78,7 @@ fn alone<'a>(id: &str, what: &str, found: &'a FilesByCase) -> Result<Option<&'a 
     match found.cases.get(id).map_or(&[][..], Vec::as_slice) {
         [] => Ok(None),
         [(_, path)] => Ok(Some(path)),
-        [(_, a), (_, b), ..] => Err(EvalError::mismatch(format!(
+        [(_, a), (_, b), ..] => Err(Error::mismatch(format!(
             "case {id} has several files of {what}: {} and {}; give a pattern that fits one of them",
             a.display(),
             b.display()
@@ -161,7 +160,7 @@ pub fn import(
             let ids = stored.iter().filter(|(_, count)| count == wanted).map(|(id, _)| (*id).to_owned());
             named(&ids.collect::<Vec<_>>())
         };
-        return Err(EvalError::mismatch(format!(
+        return Err(Error::mismatch(format!(
             "cases have different numbers of samples: {most} of {}, but {least} of {}; complete them, or choose with a \
              pattern which of them count",
             of(most),
@@ -179,10 +178,10 @@ fn clear(out: &Path, model: &ModelId, overwrite: bool) -> Result<()> {
         return Ok(());
     }
     for case in there.cases()? {
-        fs::remove_file(&case.path).map_err(|error| EvalError::io(&case.path, error))?;
+        fs::remove_file(&case.path).map_err(|error| Error::io(&case.path, error))?;
     }
     let about = out.join(ABOUT_FILE);
-    fs::remove_file(&about).map_err(|error| EvalError::io(&about, error))
+    fs::remove_file(&about).map_err(|error| Error::io(&about, error))
 }
 
 /// How label maps were read: by the numbers of classes, or by the values that the raters' files store them by.
@@ -202,7 +201,7 @@ impl Readings {
     /// Refuses files of both kinds: a map of which both could be true would have been misread.
     fn check(&self) -> Result<()> {
         let (Some(number), Some(value)) = (self.by_number.get(), self.by_value.get()) else { return Ok(()) };
-        Err(EvalError::mismatch(format!(
+        Err(Error::mismatch(format!(
             "{} holds numbers of classes, but {} the values by which the raters' files store them; write all of them in one \
              of these ways",
             number.display(),
@@ -215,7 +214,7 @@ impl Readings {
         if let Some(names) = NamedLabels::read(path)? {
             if dataset.reading.by_name || names.names_any_of(&dataset.classes) {
                 let Some(unknown) = names.table(&dataset.classes)?.decode(labels) else { return Ok(()) };
-                return Err(EvalError::mismatch(format!(
+                return Err(Error::mismatch(format!(
                     "{} has the label {} in {} voxels, but its segments are {}; write the file again",
                     path.display(),
                     unknown.values[0],
@@ -264,7 +263,7 @@ impl Readings {
         }
         let unknown: Vec<String> =
             present.filter(|&label| !stored(label)).take(5).map(|label| label.to_string()).collect();
-        Err(EvalError::mismatch(format!(
+        Err(Error::mismatch(format!(
             "{} has the labels {}, but the classes are {}; write the number of the class into each voxel",
             path.display(),
             unknown.join(", "),
@@ -295,7 +294,7 @@ fn tell_matches(ids: &[&str], found: &[(&str, &FilesByCase)], progress: OnProgre
 fn model_of<'a>(other: &OtherTool, files: impl Iterator<Item = &'a Path>) -> Result<ModelId> {
     let mut digest = Sha256::new();
     for path in files {
-        let length = path.metadata().map_err(|error| EvalError::io(path, error))?.len();
+        let length = path.metadata().map_err(|error| Error::io(path, error))?.len();
         digest.update(format!("{} {length}\n", path.display()));
     }
     let names: Vec<String> = other.given().map(|path| path.display().to_string()).collect();
@@ -314,7 +313,7 @@ fn convert(
     let is_bad =
         |found: &Finding| found.severity == Severity::Error || found.kind == FindingKind::GeometryMismatch;
     if let Some(finding) = findings.into_iter().find(is_bad) {
-        return Err(finding.into_error().into());
+        return Err(finding.into_error());
     }
     let case = case.map_or_else(|| dataset.load_raw(files.index), Ok)?;
     let entry = &dataset.entries[files.index];
@@ -328,7 +327,7 @@ fn convert(
         None => None,
         Some([map]) => Some(map.clone()),
         Some(maps) => {
-            return Err(EvalError::mismatch(format!(
+            return Err(Error::mismatch(format!(
                 "{} has {} label maps, but a prediction is one; give them with --samples",
                 files.labels.unwrap_or(Path::new("")).display(),
                 maps.len()
@@ -428,7 +427,7 @@ fn probabilities(case: &Case, classes: usize, path: &Path) -> Result<Vec<f32>> {
         image
     };
     let count = maps_in(case, &image.shape[..], image.voxels.len(), path)?;
-    let wrong = |reason: String| Err(EvalError::mismatch(format!("{}: {reason}", path.display())));
+    let wrong = |reason: String| Err(Error::data(path, reason));
     let mut values = image.to_f32().data;
     if let Some(value) = values.iter().find(|p| !(-1e-3..=1.001).contains(*p)) {
         return wrong(format!(
@@ -467,7 +466,7 @@ fn maps_in(case: &Case, shape: &[usize], values: usize, path: &Path) -> Result<u
     if fits {
         return Ok(values / case.voxels());
     }
-    Err(EvalError::mismatch(format!(
+    Err(Error::mismatch(format!(
         "{} has the size {}, but case {} is {d} × {h} × {w} (depth × height × width)",
         path.display(),
         shape.iter().map(usize::to_string).collect::<Vec<_>>().join(" × "),
@@ -482,7 +481,7 @@ fn check_grid(case: &Case, geometry: &Geometry, path: &Path) -> Result<()> {
     }
     match geometry.differences(&case.geometry, Tolerance::default()) {
         None => Ok(()),
-        Some(differences) => Err(EvalError::mismatch(format!(
+        Some(differences) => Err(Error::mismatch(format!(
             "{} does not lie where the labels of case {} lie; resample it onto their grid, or correct its header\n{differences}",
             path.display(),
             case.id

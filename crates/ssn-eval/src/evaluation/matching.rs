@@ -5,9 +5,8 @@ use std::path::Path;
 
 use ssn_core::LabelMap;
 use ssn_data::{Case, Cases, DataConfig, Dataset, DatasetOverrides, LabelPolicy, LabelReading, Split};
-use ssn_io::Tolerance;
+use ssn_io::{Error, Result, Tolerance};
 
-use crate::error::{EvalError, Result};
 use crate::predictions::{About, Description, Found, ImagePaths, Kind, Predictions, is_config, named};
 
 /// Cases of a dataset: those to learn from, those to choose by, those to judge by, or all of them.
@@ -94,7 +93,7 @@ impl Plan {
         let unknown = found.iter().map(Found::id).filter(|id| !places.contains_key(id));
         let unknown: Vec<String> = unknown.map(str::to_owned).collect();
         if !unknown.is_empty() {
-            return Err(EvalError::mismatch(format!(
+            return Err(Error::mismatch(format!(
                 "{} of {} predictions in {} are of cases that {} does not have: {}; is this the dataset that was \
                  predicted?",
                 unknown.len(),
@@ -117,7 +116,7 @@ impl Plan {
         let left_out: BTreeSet<usize> =
             jobs.iter().filter(|job| is_left_out(job)).map(|job| job.index).collect();
         if left_out.len() == jobs.len() && !jobs.is_empty() {
-            return Err(EvalError::mismatch(format!(
+            return Err(Error::mismatch(format!(
                 "the model trained on all {} cases that {} has predictions of, so their scores would say nothing about \
                  new images; predict other cases, or score these with --split all",
                 jobs.len(),
@@ -127,7 +126,7 @@ impl Plan {
         jobs.retain(|job| !is_left_out(job));
         let Some(Description { kind, classes, .. }) = jobs.first().map(|job| &job.found.header.description)
         else {
-            return Err(EvalError::mismatch(format!(
+            return Err(Error::mismatch(format!(
                 "none of the {all} predictions in {} is of a case of the part {}",
                 predictions.root().display(),
                 part.name()
@@ -210,7 +209,7 @@ pub fn open(
             (Part::All, _) => vec![],
             (_, Some(parts)) => parts,
             (_, None) => {
-                return Err(EvalError::settings(format!(
+                return Err(Error::usage(format!(
                     "{} does not say which of its cases are for {}; name its config with --data, or take all \
                      cases with --split all",
                     data.display(),
@@ -240,7 +239,7 @@ pub fn check_classes(dataset: &Dataset, found: &[Found]) -> Result<()> {
         ours.len(),
         ours.join(", ")
     );
-    Err(EvalError::mismatch(message))
+    Err(Error::mismatch(message))
 }
 
 /// Loads the label maps `[d, h, w]` of all raters, and what they are called.
@@ -267,7 +266,7 @@ pub fn load_with_image(
 /// Refuses a case on another grid than its prediction.
 fn check_grid(about: &Description, case: &Case) -> Result<()> {
     let Some(table) = differences(about, case) else { return Ok(()) };
-    Err(EvalError::mismatch(format!(
+    Err(Error::mismatch(format!(
         "case {}: the prediction does not lie on the grid of the dataset; is this the dataset that was \
          predicted?\n{table}",
         case.id

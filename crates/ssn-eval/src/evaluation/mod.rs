@@ -17,7 +17,7 @@ use ssn_core::{LabelMap, OnProgress, Phase, Progress};
 use ssn_data::parallel::{self, MemoryMeter, unwatched};
 use ssn_data::{Cases, Dataset, DatasetOverrides, Severity, Shard, ShardProgress};
 use ssn_io::hex::hex;
-use ssn_io::{Limits, read_bytes};
+use ssn_io::{Error, Limits, Result, read_bytes};
 
 pub use import::{OtherTool, import};
 use matching::load_raters;
@@ -27,7 +27,6 @@ use swapped::swapped_classes;
 
 #[cfg(feature = "clap")]
 use crate::arguments::{bin_count, sets_help, tolerance, weight};
-use crate::error::{EvalError, Result};
 use crate::predictions::{
     About, DistributionFile, Kind, PredictionRule, Predictions, claim, create_folder, file_stem, named,
     unknown_name, write_text,
@@ -199,7 +198,7 @@ fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> 
         (true, _) => convert(config, progress)?,
         (false, None) => Predictions::open(&config.predictions)?,
         (false, Some(_)) => {
-            return Err(EvalError::settings(
+            return Err(Error::usage(
                 "--raters is for files of another tool, which --samples, --probabilities or --predictions names; name the \
                  dataset of predictions with --data",
             ));
@@ -226,7 +225,7 @@ fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> 
     let samples = if takes_stored { stored } else { config.samples };
     let config = &EvaluateConfig { samples, ..config.clone() };
     if !plan.missing.is_empty() && !config.allow_missing {
-        return Err(EvalError::mismatch(format!(
+        return Err(Error::mismatch(format!(
             "{} of {} cases of the part {} have no prediction in {}: {}; predict them, or go on without them \
              with --allow-missing",
             plan.missing.len(),
@@ -253,7 +252,7 @@ fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> 
 /// Converts the files of another tool to a folder of predictions.
 fn convert(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Predictions> {
     let Some(path) = config.other.raters.as_ref().or(config.data.as_ref()) else {
-        return Err(EvalError::settings(
+        return Err(Error::usage(
             "files of another tool need something to be compared with: give what raters marked with --raters, or a \
              dataset with --data",
         ));
@@ -296,7 +295,7 @@ fn settings(config: &EvaluateConfig, predictions: &Predictions, plan: &Plan) -> 
             None => Err(unknown_name(member, classes, &config.predictions)),
         };
         let numbers: Result<Vec<u8>, String> = members.iter().map(number).collect();
-        let numbers = numbers.map_err(|reason| EvalError::settings(format!("--group {name}: {reason}")))?;
+        let numbers = numbers.map_err(|reason| Error::usage(format!("--group {name}: {reason}")))?;
         groups.push(Group { name: name.clone(), classes: numbers });
     }
     let base = if config.fast { ScoreConfig::fast(config.samples) } else { ScoreConfig::default() };
@@ -317,7 +316,7 @@ fn settings(config: &EvaluateConfig, predictions: &Predictions, plan: &Plan) -> 
         ..base
     };
     if scores.steers() && plan.kind != Kind::Stochastic {
-        return Err(EvalError::settings(format!(
+        return Err(Error::usage(format!(
             "the predictions in {} have no distribution whose noise could be steered; leave out --temperature and \
              --no-diagonal-noise",
             config.predictions.display()
@@ -429,7 +428,7 @@ pub fn each_case<C: Sync, T: Send>(
     let results = parallel::map(cases.len(), progress, |number, meter| work(&cases[number], meter));
     let one = |(case, result): (&C, Result<Result<T>, String>)| {
         let failed = |panic| format!("case {}: the program failed: {panic}; please report this", id(case));
-        result.unwrap_or_else(|panic| Err(EvalError::internal(failed(panic))))
+        result.unwrap_or_else(|panic| Err(Error::internal(failed(panic))))
     };
     cases.iter().zip(results).map(one).collect()
 }
@@ -451,12 +450,12 @@ impl Folder {
         let folder = Self { root };
         let there = read_bytes(&folder.summary(), &Limits::default()).ok();
         let there = there.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
-        let asked = serde_json::to_value(settings).map_err(EvalError::internal)?;
-        let usual = serde_json::to_value(ScoreConfig::default()).map_err(EvalError::internal)?;
+        let asked = serde_json::to_value(settings).map_err(Error::internal)?;
+        let usual = serde_json::to_value(ScoreConfig::default()).map_err(Error::internal)?;
         if let Some(there) = there.filter(|_| !config.overwrite)
             && let Some((what, old, new)) = difference("", &with_defaults(&there["settings"], &usual), &asked)
         {
-            return Err(EvalError::settings(format!(
+            return Err(Error::usage(format!(
                 "{} holds an evaluation with {what} {old}, but {new} is asked for; choose another folder with --out \
                  or replace it with --overwrite",
                 folder.root.display()
@@ -491,7 +490,7 @@ impl Folder {
     fn write(&self, evaluation: &Evaluation, cases: &[Scored]) -> Result<()> {
         write_text(&self.root.join(RATERS_TABLE), &raters_csv(cases))?;
         write_text(&self.cases_csv(), &cases_csv(cases))?;
-        let text = serde_json::to_string_pretty(evaluation).map_err(EvalError::internal)?;
+        let text = serde_json::to_string_pretty(evaluation).map_err(Error::internal)?;
         write_text(&self.summary(), &(text + "\n"))
     }
 }
@@ -533,15 +532,14 @@ struct Record {
 }
 
 fn checksum(scored: &Scored) -> Result<String> {
-    let text = serde_json::to_string(scored).map_err(EvalError::internal)?;
+    let text = serde_json::to_string(scored).map_err(Error::internal)?;
     Ok(hex(&Sha256::digest(text)))
 }
 
 /// Hashes all that the scores of a case depend on: their definitions, the settings, the content of the distribution file, and the label
 /// maps of the raters.
 fn key(config: &ScoreConfig, distribution_sha256: &str, raters: &[LabelMap]) -> Result<String> {
-    let text = serde_json::to_string(&(versions(), config, distribution_sha256))
-        .map_err(|error| EvalError::Parts(error.to_string()))?;
+    let text = serde_json::to_string(&(versions(), config, distribution_sha256)).map_err(Error::mismatch)?;
     let mut digest = Sha256::new_with_prefix(text);
     for rater in raters {
         digest.update((rater.labels().len() as u64).to_le_bytes());
@@ -570,7 +568,7 @@ impl Record {
     }
 
     fn text(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|error| EvalError::Parts(error.to_string()))
+        serde_json::to_string(self).map_err(Error::mismatch)
     }
 }
 

@@ -6,9 +6,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use ssn_core::metrics::{Summary, bootstrap_interval};
 use ssn_data::text::csv_text;
+use ssn_io::Result;
 
 use crate::case_scores::{CaseScores, Observations, observations};
-use crate::error::Result;
 use crate::evaluation::verdict::verdict;
 use crate::means::mean;
 use crate::predictions::{Kind, ModelId, PredictionRule};

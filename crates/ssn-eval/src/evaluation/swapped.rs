@@ -1,8 +1,7 @@
 //! Classes that a prediction and its raters seem to name differently.
 
-use ssn_io::Limits;
+use ssn_io::{Limits, Result};
 
-use crate::error::Result;
 use crate::evaluation::{Plan, Scored, load_raters};
 use crate::means::mean;
 use crate::predictions::DistributionFile;

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use ssn_core::space::{Grid, Region, voxel_count};
 use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering, Values};
 use ssn_data::resample_labels;
+use ssn_data::text::counted;
 use ssn_io::hex::from_hex;
-use ssn_io::{Geometry, Image, Limits, Problem, Segment, Voxels, write_atomically};
+use ssn_io::{Error, Geometry, Image, Limits, Problem, Result, Segment, Voxels, write_atomically};
 
 use super::tensors::{self, CHOOSE, Reader, Tensor};
-use crate::error::{EvalError, Result};
 use crate::memory::check_memory;
 
 /// The version of files, and that of files with a grid of the network's own, which readers of the first cannot place.
@@ -314,7 +314,7 @@ impl DistributionFile {
     /// `mask` `[v]`: 1 in the region of interest, 0 elsewhere; nothing means everywhere.
     ///
     /// # Errors
-    /// [`EvalError::Parts`] when they disagree in classes or voxels, when the region is not in the image, and for
+    /// When they disagree in classes or voxels, when the region is not in the image, and for
     /// [`Kind::Sampled`](crate::Kind::Sampled), which needs samples.
     pub fn new(description: Description, distribution: LowRankNormal, mask: Option<Vec<u8>>) -> Result<Self> {
         Self::of_parts(description, distribution, mask, None)
@@ -328,16 +328,16 @@ impl DistributionFile {
     /// `samples` `[m, v]`: the labels of the samples. `mask` `[v]` as in [`DistributionFile::new`].
     ///
     /// # Errors
-    /// [`EvalError::Parts`] unless the kind is [`Kind::Sampled`](crate::Kind::Sampled), there is at least one
+    /// Unless the kind is [`Kind::Sampled`](crate::Kind::Sampled), there is at least one
     /// sample, all have as many voxels as the region, and all labels have a name, and as [`DistributionFile::new`];
-    /// [`EvalError::Core`] for a mean of another length, or with a value that is not finite.
+    /// For a mean of another length, or with a value that is not finite.
     pub fn sampled(
         description: Description,
         mean: impl Into<Values>,
         samples: Vec<u8>,
         mask: Option<Vec<u8>>,
     ) -> Result<Self> {
-        description.check().map_err(EvalError::Parts)?;
+        description.check().map_err(Error::mismatch)?;
         let (mean, labels, v) = (mean.into(), description.classes.len(), description.region.voxels());
         let rows = if labels == 2 && mean.len() == v { 1 } else { labels };
         let (diagonal, factor) = (vec![0f32; mean.len()], vec![0f32; 0]);
@@ -349,14 +349,14 @@ impl DistributionFile {
     /// [`DistributionFile::sampled`], whose distribution is the mean alone.
     ///
     /// # Errors
-    /// [`EvalError::Parts`] when they disagree.
+    /// When they disagree.
     pub fn of_parts(
         description: Description,
         distribution: LowRankNormal,
         mask: Option<Vec<u8>>,
         samples: Option<Vec<u8>>,
     ) -> Result<Self> {
-        description.check().map_err(EvalError::Parts)?;
+        description.check().map_err(Error::mismatch)?;
         let (c, v, r) = (distribution.classes(), distribution.voxels(), distribution.rank());
         let shape = |name: &str| match name {
             "mean" | "diagonal" => Some(vec![c, v]),
@@ -373,28 +373,28 @@ impl DistributionFile {
             .check_shapes(shape)
             .map_err(|reason| format!("case {}: {reason}", description.case))
             .and_then(|_| description.check_values(&distribution, mask.as_deref(), samples.as_deref()))
-            .map_err(EvalError::Parts)?;
+            .map_err(Error::mismatch)?;
         Ok(Self { description, distribution, mask, samples, labels: None })
     }
 
     /// The same for an image of a size `[d, h, w]` that was resampled for the network: the grid so far is the network's.
     ///
     /// # Errors
-    /// [`EvalError::Parts`] for a size or geometry that cannot be.
+    /// For a size or geometry that cannot be.
     pub fn resampled_from(mut self, size: [usize; 3], geometry: Geometry) -> Result<Self> {
         let about = &mut self.description;
         if about.size != size || about.geometry.spacing != geometry.spacing {
             about.network_grid = Some(NetworkGrid { size: about.size, spacing: about.spacing() });
             (about.size, about.geometry) = (size, geometry);
         }
-        self.description.check().map_err(EvalError::Parts)?;
+        self.description.check().map_err(Error::mismatch)?;
         Ok(self)
     }
 
     /// The same with a prediction `[v]` that is another than the labels of the mean, as that of another tool.
     ///
     /// # Errors
-    /// [`EvalError::Parts`] for labels of another number than the region has voxels, or without a class.
+    /// For labels of another number than the region has voxels, or without a class.
     pub fn with_labels(mut self, labels: Vec<u8>) -> Result<Self> {
         self.check_count("the prediction", labels.len(), "the region", self.distribution.voxels())?;
         LabelMap::new(labels.clone(), self.labels())?;
@@ -411,7 +411,7 @@ impl DistributionFile {
     /// The same with its numbers in another precision.
     ///
     /// # Errors
-    /// [`EvalError::Core`] for a number beyond 65504 that half precision cannot hold: keep single precision then.
+    /// For a number beyond 65504 that half precision cannot hold: keep single precision then.
     pub fn with_precision(self, precision: StoredPrecision) -> Result<Self> {
         let [rest, factor]: [fn(Values) -> Values; 2] = match precision {
             StoredPrecision::Single => [Values::into_single; 2],
@@ -537,8 +537,8 @@ impl DistributionFile {
 
     fn image(&self, voxels: Voxels, channels: usize) -> Result<Image> {
         let Description { size: [d, h, w], geometry, .. } = self.description;
-        let image = Image::new(voxels, [channels, d, h, w], geometry, &Limits::default())
-            .map_err(|problem| EvalError::Parts(problem.to_string()))?;
+        let image =
+            Image::new(voxels, [channels, d, h, w], geometry, &Limits::default()).map_err(Error::mismatch)?;
         let header = self.description.image.as_ref().and_then(|image| image.nifti_header.as_deref());
         Ok(Image { source: header.and_then(from_hex), ..image })
     }
@@ -599,7 +599,7 @@ impl DistributionFile {
             return Ok(());
         }
         let case = &self.description.case;
-        Err(EvalError::Parts(format!("case {case}: {what} has {found} voxels, but {of} has {expected}")))
+        Err(Error::case(case, format!("{what} has {found} voxels, but {of} has {expected}")))
     }
 
     /// Writes the file, atomically; replaces a file of that name. The same content gives the same bytes.
@@ -643,13 +643,13 @@ impl DistributionFile {
         let v = description.region.voxels();
         reader.verify()?;
         let distribution = LowRankNormal::new(classes, v, rank, mean, diagonal, factor)
-            .map_err(|error| EvalError::unusable(path, error.to_string(), "predict the case again"))?;
+            .map_err(|error| Error::data(path, error).advise("predict the case again"))?;
         let file = Self::of_parts(description, distribution, mask, samples);
         match labels {
             None => file,
             Some(labels) => file.and_then(|file| file.with_labels(labels)),
         }
-        .map_err(|error| EvalError::unusable(path, error.to_string(), CHOOSE))
+        .map_err(|error| Error::data(path, error).advise(CHOOSE))
     }
 
     /// Reads what the file is about, and checks that its length and its shapes are right; its numbers are not looked at.
@@ -683,17 +683,24 @@ impl Header {
     /// that draws them itself left so many in the file.
     ///
     /// # Errors
-    /// [`EvalError::TooFewSamples`] with both numbers.
+    /// A sentence with both numbers.
     pub fn check_samples(&self, needed: u64) -> Result<()> {
         match self.description.kind {
-            Kind::Sampled if needed > self.samples as u64 => Err(EvalError::TooFewSamples {
-                case: self.description.case.clone(),
-                stored: self.samples,
-                needed,
-            }),
+            Kind::Sampled if needed > self.samples as u64 => {
+                Err(too_few_samples(&self.description.case, self.samples, needed))
+            }
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the error of a case whose network left fewer samples in its file than are needed.
+pub(super) fn too_few_samples(case: &str, stored: usize, needed: u64) -> Error {
+    Error::usage(format!(
+        "case {case} holds {} that its network drew, but {needed} are needed",
+        counted(stored, "sample")
+    ))
+    .advise(format!("predict it again with --samples {needed}, or ask for fewer"))
 }
 
 /// The JSON object in the metadata.
@@ -714,28 +721,26 @@ struct Version {
 fn text(description: &Description) -> Result<String> {
     let version = if description.network_grid.is_some() { VERSION_WITH_GRID } else { VERSION };
     let envelope = Envelope { version, description };
-    serde_json::to_string(&envelope).map_err(|error| EvalError::Parts(error.to_string()))
+    serde_json::to_string(&envelope).map_err(Error::mismatch)
 }
 
 /// What the header says, once it is consistent in itself.
 fn header(path: &Path, reader: &Reader, limits: &Limits) -> Result<Header> {
     let unreadable = |error: serde_json::Error| {
-        EvalError::unusable(path, format!("its description cannot be read ({error})"), CHOOSE)
+        Error::data(path, format!("its description cannot be read ({error})")).advise(CHOOSE)
     };
     let Version { version } = serde_json::from_str(&reader.text).map_err(unreadable)?;
     if ![VERSION, VERSION_WITH_GRID].contains(&version) {
         let reason = format!(
             "its format has version {version}, but this program reads {VERSION} and {VERSION_WITH_GRID}"
         );
-        return Err(EvalError::unusable(
-            path,
-            reason,
-            "use a program of the same version, or predict the case again",
-        ));
+        return Err(
+            Error::data(path, reason).advise("use a program of the same version, or predict the case again")
+        );
     }
     let Envelope::<Description> { description, .. } =
         serde_json::from_str(&reader.text).map_err(unreadable)?;
-    description.check().map_err(|reason| EvalError::unusable(path, reason, CHOOSE))?;
+    description.check().map_err(|reason| Error::data(path, reason).advise(CHOOSE))?;
     // Label maps of the whole image will be made, whatever the size of the region.
     let found = description.voxels() as u64;
     if found > limits.values {
@@ -744,10 +749,10 @@ fn header(path: &Path, reader: &Reader, limits: &Limits) -> Result<Header> {
     }
     if let Some(name) = reader.names().iter().find(|name| !TENSORS.contains(&name.as_str())) {
         let reason = format!("it has a tensor `{name}`, which the format does not know");
-        return Err(EvalError::unusable(path, reason, CHOOSE));
+        return Err(Error::data(path, reason).advise(CHOOSE));
     }
     let Shapes { classes, rank, samples } = description
         .check_shapes(|name| reader.shape(name).map(<[usize]>::to_vec))
-        .map_err(|reason| EvalError::unusable(path, reason, CHOOSE))?;
+        .map_err(|reason| Error::data(path, reason).advise(CHOOSE))?;
     Ok(Header { description, sha256: reader.sha256.clone(), classes, rank, samples })
 }

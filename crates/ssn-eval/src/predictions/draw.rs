@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use ssn_core::labels::largest;
 use ssn_core::random::derive_seed;
 use ssn_core::{CategoricalSampler, CoreError, LabelMap, SampleSummary, Sampler, Steering};
+use ssn_io::Result;
 
-use super::distribution_file::{DistributionFile, Kind};
-use crate::error::{EvalError, Result};
+use super::distribution_file::{DistributionFile, Kind, too_few_samples};
 
 /// Draws the samples of one file: of its distribution, or, where the network is deterministic, of the independent
 /// categoricals of its voxels. Where the network drew samples itself, it hands those out.
@@ -40,7 +40,7 @@ impl<'a> Draw<'a> {
     /// The label maps `[v]` of the samples with these numbers, on the region of the file.
     ///
     /// # Errors
-    /// When there are no numbers, and [`EvalError::TooFewSamples`] for numbers beyond the samples that the network
+    /// When there are no numbers, and for numbers beyond the samples that the network
     /// drew itself.
     pub fn labels(&self, samples: Range<u64>) -> Result<Vec<LabelMap>> {
         Ok(match self {
@@ -58,8 +58,7 @@ fn stored_labels(file: &DistributionFile, samples: Range<u64>) -> Result<Vec<Lab
     }
     let (stored, v) = (file.sample_count(), file.distribution().voxels());
     if samples.end > stored as u64 {
-        let case = file.description().case.clone();
-        return Err(EvalError::TooFewSamples { case, stored, needed: samples.end });
+        return Err(too_few_samples(&file.description().case, stored, samples.end));
     }
     let labels = &file.samples().unwrap_or_default()[samples.start as usize * v..samples.end as usize * v];
     labels.chunks_exact(v).map(|map| Ok(LabelMap::new(map.to_vec(), file.labels())?)).collect()

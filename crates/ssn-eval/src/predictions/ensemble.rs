@@ -3,10 +3,10 @@
 use sha2::{Digest, Sha256};
 use ssn_core::{LabelMap, Steering};
 use ssn_io::hex::hex;
+use ssn_io::{Error, Result};
 
 use super::distribution_file::{Description, DistributionFile, Kind, ModelId};
 use super::draw::{Draw, summarize};
-use crate::error::{EvalError, Result};
 
 /// Probabilities below this are stored as this one, so that their logarithm is finite.
 const LEAST: f32 = 1e-7;
@@ -23,7 +23,7 @@ pub(crate) fn stored_logarithm(probability: f32) -> f32 {
 /// No member, and members that differ in image, region or classes.
 pub fn mixture(members: &[DistributionFile], samples: usize) -> Result<DistributionFile> {
     let Some(first) = members.first() else {
-        return Err(EvalError::Parts("an ensemble has at least one network".to_owned()));
+        return Err(Error::mismatch("an ensemble has at least one network"));
     };
     let same = |one: &Description| {
         let about = first.description();
@@ -31,7 +31,7 @@ pub fn mixture(members: &[DistributionFile], samples: usize) -> Result<Distribut
             == (about.size, about.network_grid, &about.region, &about.classes)
     };
     if let Some(other) = members.iter().map(DistributionFile::description).find(|one| !same(one)) {
-        return Err(EvalError::Parts(format!(
+        return Err(Error::mismatch(format!(
             "{} and {} differ in image, region or classes, so that they cannot be an ensemble",
             first.description().model.name,
             other.model.name

@@ -10,10 +10,9 @@ use sha2::{Digest, Sha256};
 use ssn_data::text::{csv_text, listed, natural_order};
 use ssn_data::{LabelReading, nearest};
 use ssn_io::hex::hex;
-use ssn_io::{Limits, OWN_FILES, read_bytes, write_atomically};
+use ssn_io::{Error, Limits, OWN_FILES, Result, read_bytes, write_atomically};
 
 use super::distribution_file::{DistributionFile, Header, ModelId};
-use crate::error::{EvalError, Result};
 
 /// The name of the index, as in the authors' tool.
 const INDEX_FILE: &str = "prediction.csv";
@@ -107,14 +106,13 @@ impl Predictions {
             }
             if let Some(reason) = difference(&there, &about) {
                 let advice = "choose another folder, or remove this one";
-                return Err(EvalError::unusable(root, reason, advice));
+                return Err(Error::data(root, reason).advise(advice));
             }
         } else {
             claim(root, &[ABOUT_FILE, INDEX_FILE].map(str::to_owned))?;
         }
         let stored = Stored { version: VERSION, about };
-        let text =
-            serde_json::to_string_pretty(&stored).map_err(|error| EvalError::Parts(error.to_string()))?;
+        let text = serde_json::to_string_pretty(&stored).map_err(Error::mismatch)?;
         write_text(&root.join(ABOUT_FILE), &(text + "\n"))?;
         Ok(Self { root: root.to_owned(), about: stored.about })
     }
@@ -140,7 +138,7 @@ impl Predictions {
     pub fn open(root: &Path) -> Result<Self> {
         let path = root.join(ABOUT_FILE);
         let refuse =
-            |reason: String| EvalError::unusable(root, reason, "choose a folder that `ssn predict` wrote");
+            |reason: String| Error::data(root, reason).advise("choose a folder that `ssn predict` wrote");
         if !root.exists() {
             return Err(refuse("there is no such folder".to_owned()));
         }
@@ -222,7 +220,7 @@ impl Predictions {
         for path in distribution_files(&self.root)? {
             let header = DistributionFile::read_header(&path, &Limits::default())?;
             if let Some((reason, advice)) = self.stranger(&name_of(&path), &header) {
-                return Err(EvalError::Unusable { path, reason, advice });
+                return Err(Error::data(path, reason).advise(advice));
             }
             found.push(Found { path, header });
         }
@@ -388,10 +386,10 @@ pub fn find(inputs: &[PathBuf]) -> Result<Vec<Found>> {
 fn checked(path: &Path) -> Result<PathBuf> {
     if !path.exists() {
         let reason = "there is no such file or folder; check the path";
-        return Err(EvalError::io(path, std::io::Error::new(std::io::ErrorKind::NotFound, reason)));
+        return Err(Error::io(path, std::io::Error::new(std::io::ErrorKind::NotFound, reason)));
     }
     if path.extension().is_none_or(|ending| ending != "safetensors") {
-        return Err(EvalError::mismatch(format!(
+        return Err(Error::mismatch(format!(
             "{}: this is no distribution file, whose names end with {DISTRIBUTION_ENDING}; name one, or a folder of them",
             path.display()
         )));
@@ -403,7 +401,7 @@ fn checked(path: &Path) -> Result<PathBuf> {
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = distribution_files(folder)?;
     if paths.is_empty() {
-        return Err(EvalError::mismatch(format!(
+        return Err(Error::mismatch(format!(
             "{} holds no files *{DISTRIBUTION_ENDING}; `ssn predict` writes them",
             folder.display()
         )));
@@ -417,7 +415,7 @@ fn distribution_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let list = || -> std::io::Result<Vec<PathBuf>> {
         fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect()
     };
-    let mut paths = list().map_err(|error| EvalError::io(folder, error))?;
+    let mut paths = list().map_err(|error| Error::io(folder, error))?;
     paths.retain(|path| name_of(path).ends_with(DISTRIBUTION_ENDING) && !name_of(path).starts_with('.'));
     Ok(paths)
 }
@@ -448,7 +446,7 @@ pub fn is_config(path: &Path) -> bool {
 
 /// Makes a folder and those above it.
 pub fn create_folder(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).map_err(|error| EvalError::system("create the folder", path, error))
+    fs::create_dir_all(path).map_err(|error| Error::system("create the folder", path, error))
 }
 
 /// Makes a folder, or makes sure that files of these names can be written to it and replace nobody else's.
@@ -459,7 +457,7 @@ pub fn claim(folder: &Path, names: &[String]) -> Result<()> {
     create_folder(folder)?;
     match ssn_io::claim(folder, names)? {
         None => Ok(()),
-        Some(path) => Err(EvalError::settings(format!(
+        Some(path) => Err(Error::usage(format!(
             "{} is there, but {OWN_FILES} of its folder does not list it as written by this program: it is not replaced; \
              move it away, or choose another folder with --out",
             path.display()
@@ -473,7 +471,7 @@ pub fn remove_own_files(folder: &Path, is_left: impl Fn(&str) -> bool) -> Result
         let path = folder.join(name);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(EvalError::system("remove", &path, error));
+                return Err(Error::system("remove", &path, error));
             }
             _ => {}
         }
@@ -497,7 +495,7 @@ pub fn check_free_or(path: &Path, overwrite: bool, advice: &str) -> Result<()> {
         return Ok(());
     }
     let message = format!("{} exists already; {advice} or replace it with --overwrite", path.display());
-    Err(EvalError::settings(message))
+    Err(Error::usage(message))
 }
 
 #[cfg(test)]

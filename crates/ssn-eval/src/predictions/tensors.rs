@@ -10,10 +10,8 @@ use safetensors::tensor::Metadata;
 use sha2::{Digest, Sha256};
 use ssn_core::Values;
 use ssn_io::hex::hex;
-use ssn_io::{Limits, Problem, WriteSeek, open_file};
+use ssn_io::{Error, Limits, Problem, Result, WriteSeek, open_file};
 use zerocopy::{FromBytes, IntoBytes};
-
-use crate::error::{EvalError, Result};
 
 // Files hold the numbers as they lie in memory.
 #[cfg(target_endian = "big")]
@@ -58,11 +56,10 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn open(path: &Path, limits: &Limits) -> Result<Self> {
-        let problem = |problem: Problem| EvalError::File(problem.in_file(path));
+        let problem = |problem: Problem| Error::from(problem.in_file(path));
         let (file, length, header) = read_header(path, limits).map_err(problem)?;
-        let foreign = |reason: &str| {
-            EvalError::unusable(path, format!("it is no distribution file ({reason})"), CHOOSE)
-        };
+        let foreign =
+            |reason: &str| Error::data(path, format!("it is no distribution file ({reason})")).advise(CHOOSE);
         let Some(header) = header else { return Err(foreign("it does not begin as one does")) };
         let metadata: Metadata =
             serde_json::from_slice(&header).map_err(|error| foreign(&error.to_string()))?;
@@ -129,16 +126,16 @@ impl Reader {
 
     /// Goes to a tensor; gives its type and how many numbers it has.
     fn begin(&mut self, name: &'static str) -> Result<(Dtype, usize)> {
-        let missing = || EvalError::unusable(&self.path, format!("it has no tensor `{name}`"), CHOOSE);
+        let missing = || Error::data(&self.path, format!("it has no tensor `{name}`")).advise(CHOOSE);
         let info = self.metadata.info(name).ok_or_else(missing)?;
         self.hash.update(hashed_heading(name, info.dtype, &info.shape));
         let place = SeekFrom::Start(self.start + info.data_offsets.0 as u64);
-        self.file.seek(place).map_err(|error| EvalError::io(&self.path, error))?;
+        self.file.seek(place).map_err(|error| Error::io(&self.path, error))?;
         // The header was checked against the length of the file: this allocates no more than is there.
         Ok((info.dtype, info.shape.iter().product()))
     }
 
-    fn wrong_type(&self, field: &'static str, found: Dtype, allowed: &'static str) -> EvalError {
+    fn wrong_type(&self, field: &'static str, found: Dtype, allowed: &'static str) -> Error {
         let found = format!("{found:?}");
         Problem::Field { field, found, allowed, advice: CHOOSE }.in_file(&self.path).into()
     }
@@ -146,13 +143,13 @@ impl Reader {
     /// Numbers as they are in the file, read in blocks.
     fn numbers<T: FromBytes + IntoBytes + Clone>(&mut self, count: usize) -> Result<Vec<T>> {
         let (mut values, bytes) = (vec![], count * size_of::<T>());
-        let refused = |_| EvalError::Memory { what: self.path.display().to_string(), bytes: bytes as u64 };
+        let refused = |_| Error::memory(self.path.display(), bytes as u64);
         values.try_reserve_exact(count).map_err(refused)?;
         while values.len() < count {
             let start = values.len();
             values.resize(count.min(start + BLOCK), T::new_zeroed());
             let block = values[start..].as_mut_bytes();
-            self.file.read_exact(block).map_err(|error| EvalError::io(&self.path, error))?;
+            self.file.read_exact(block).map_err(|error| Error::io(&self.path, error))?;
             self.hash.update(block);
         }
         Ok(values)

@@ -8,8 +8,8 @@ mod rows;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use ssn_io::Result;
 
-use crate::error::Result;
 use crate::inputs::{CaseInput, MaskInput, VoxelInput};
 use crate::score_config::ScoreSet;
 

@@ -4,6 +4,7 @@ use ssn_core::metrics::{
     LabelFrequencies, Overlap, better_than, brier, crps_of_raters, crps_of_samples, mask_dice, quantile,
     variance_ncc,
 };
+use ssn_io::Result;
 
 use super::Quantity::{Length, Number, Percent, Score, Volume, VolumeError};
 use super::{
@@ -11,7 +12,6 @@ use super::{
     RATER_DIVERSITY, SAMPLE_DIVERSITY, ScoreDef, Values, case, mask, score,
 };
 use crate::challenges::{MMIS, PDACVI, QUBIQ, ece_around_marks, image_ece};
-use crate::error::Result;
 use crate::inputs::{CaseInput, MaskInput, SurfaceScores, VoxelInput};
 use crate::means::{mean, of_different};
 use crate::score_config::ScoreSet::{Consensus, Curvas, Mmis, Pdacvi, Qubiq};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ssn_core::{LabelMap, LowRankNormal, Values};
-use ssn_eval::{Description, DistributionFile, EvalError, Kind, Region, StoredImage, StoredPrecision};
+use ssn_eval::{Description, DistributionFile, ErrorKind, Kind, Region, StoredImage, StoredPrecision};
 use ssn_io::{Geometry, Limits, Voxels};
 
 use crate::common::{self, description, distribution, file};
@@ -209,5 +209,5 @@ fn parts_that_disagree_are_refused() {
     let large = LowRankNormal::new(3, 12, 0, vec![1e6f32; 36], vec![0f32; 36], vec![0f32; 0]).unwrap();
     let file = DistributionFile::new(description("a"), large, None).unwrap();
     let error = file.with_precision(StoredPrecision::Half).unwrap_err();
-    assert!(matches!(error, EvalError::Core(_)), "{error}");
+    assert_eq!(error.kind, ErrorKind::BadData, "{error}");
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ssn_data::Shard;
 use ssn_eval::evaluation::OtherTool;
-use ssn_eval::{ErrorKind, EvalError, EvaluateConfig, Evaluated, Part, evaluate, evaluate_shard};
+use ssn_eval::{Error, ErrorKind, EvaluateConfig, Evaluated, Part, evaluate, evaluate_shard};
 use ssn_io::{Geometry, Image, Limits, Voxels, write};
 use tempfile::TempDir;
 
@@ -64,8 +64,8 @@ impl Files {
     }
 
     fn refusal(&self, config: &EvaluateConfig) -> (ErrorKind, String) {
-        let error: EvalError = evaluate(config, &|_| {}).map(|_| ()).unwrap_err();
-        (error.kind(), error.to_string().replace(&self.0.path().display().to_string(), "FOLDER"))
+        let error: Error = evaluate(config, &|_| {}).map(|_| ()).unwrap_err();
+        (error.kind, error.to_string().replace(&self.0.path().display().to_string(), "FOLDER"))
     }
 }
 

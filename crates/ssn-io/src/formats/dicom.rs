@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::{FileError, Problem, refused};
 use crate::formats::Format;
 use crate::formats::dicom::segmentation::is_segmentation;
 use crate::formats::dicom::slice::{
@@ -29,6 +28,7 @@ use crate::formats::seg_nrrd::Segment;
 use crate::formats::text_header::{checked_geometry, shown};
 use crate::geometry::Geometry;
 use crate::limits::{Limits, check_left, memory_of, within};
+use crate::problem::{FileError, Problem, refused};
 use crate::volume::{ByteOrder, Image, Voxels};
 
 /// One image of a folder of DICOM files.

@@ -4,8 +4,8 @@ use std::io::Read;
 
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 
-use crate::error::{Problem, refused};
 use crate::limits::{Limits, check_left, within};
+use crate::problem::{Problem, refused};
 
 /// The kind of compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,9 +12,9 @@ use hdf5_metno::types::{
 use hdf5_metno::{Dataset as Stored, File, Group, H5Type, IndexType, IterationOrder, LinkType, LocationType};
 
 use crate::array::Array;
-use crate::error::{FileError, Problem, refused};
 use crate::limits::{Limits, within};
 use crate::open::open_file;
+use crate::problem::{FileError, Problem, refused};
 use crate::volume::Voxels;
 
 /// How deep groups may lie in each other: a group can contain itself.

@@ -12,7 +12,6 @@ use std::io::Read;
 
 use flate2::read::ZlibEncoder;
 
-use crate::error::{Problem, refused};
 pub use crate::formats::text_header::Header;
 use crate::formats::text_header::{
     EXPORT_AGAIN, Field, Fields, Packing, Skip, TypeNames, bytes_of, checked_geometry, for_file, line_shown,
@@ -20,6 +19,7 @@ use crate::formats::text_header::{
 };
 use crate::geometry::Geometry;
 use crate::limits::Limits;
+use crate::problem::{Problem, refused};
 use crate::volume::{ByteOrder, Image, VoxelType};
 
 /// Every spelling of the fields that bear on values or places. MetaIO distinguishes upper and lower case.

@@ -18,10 +18,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::atomic::write_atomically;
-use crate::error::{FileError, Problem};
 use crate::formats::seg_nrrd::Segment;
 use crate::limits::{Limits, check_left};
 use crate::open::open_file;
+use crate::problem::{FileError, Problem};
 use crate::volume::Image;
 
 /// A format, as the name of a file tells it.

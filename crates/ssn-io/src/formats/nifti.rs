@@ -22,11 +22,11 @@ use flate2::write::GzEncoder;
 
 pub use self::header::Version;
 use self::header::{Field, RawHeader};
-use crate::error::{Problem, refused};
 use crate::formats::gzip;
 use crate::formats::gzip::Compression;
 use crate::geometry::{Geometry, Tolerance};
 use crate::limits::{Limits, within};
+use crate::problem::{Problem, refused};
 use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// The level of compression: label maps become small at any.

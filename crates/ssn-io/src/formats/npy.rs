@@ -9,9 +9,9 @@ use npyz::{DType, Endianness, NpyHeader, Order, WriteOptions, WriterBuilder};
 use zip::ZipArchive;
 
 use crate::array::{Array, Element, MOST_AXES, row_major, strided};
-use crate::error::{Problem, catch_panic, refused};
 use crate::formats::gzip::must_be_proven;
 use crate::limits::{Limits, check_left, within};
+use crate::problem::{Problem, catch_panic, refused};
 use crate::volume::ByteOrder;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";

@@ -12,7 +12,6 @@ use std::io::Read;
 
 use flate2::read::GzEncoder;
 
-use crate::error::{Problem, refused};
 pub use crate::formats::text_header::Header;
 use crate::formats::text_header::{
     EXPORT_AGAIN, Field, Fields, Packing, Skip, Spelled, TypeNames, bytes_of, checked_geometry, for_file,
@@ -20,6 +19,7 @@ use crate::formats::text_header::{
 };
 use crate::geometry::Geometry;
 use crate::limits::Limits;
+use crate::problem::{Problem, refused};
 use crate::volume::{ByteOrder, Image, VoxelType};
 
 /// Every spelling of every field; the format does not distinguish upper and lower case.

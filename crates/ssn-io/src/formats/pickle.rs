@@ -16,10 +16,10 @@ use std::ops::Range;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::array::{Array, Element, MOST_AXES, row_major, strided};
-use crate::error::{Problem, refused};
 use crate::formats::gzip;
 use crate::formats::gzip::{Compression, is_gzip};
 use crate::limits::{Limits, within};
+use crate::problem::{Problem, refused};
 use crate::volume::ByteOrder;
 
 /// The classes and functions that a pickle may name, by module.

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Problem, refused};
 use crate::formats::nrrd;
 use crate::formats::text_header::{EXPORT_AGAIN, shown};
 use crate::limits::Limits;
+use crate::problem::{Problem, refused};
 use crate::volume::Image;
 
 /// A part of a label map.

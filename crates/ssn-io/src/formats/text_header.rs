@@ -7,11 +7,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use crate::error::{Problem, refused};
 use crate::formats::gzip;
 use crate::formats::gzip::Compression;
 use crate::geometry::Geometry;
 use crate::limits::{Limits, within};
+use crate::problem::{Problem, refused};
 use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// The advice for a value that only the writer of the file can correct.

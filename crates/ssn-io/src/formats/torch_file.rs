@@ -15,10 +15,10 @@ use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use crate::array::{Array, Element, strided};
-use crate::error::{Problem, refused};
 use crate::formats::pickle;
 use crate::formats::pickle::{PERSISTENT, Value};
 use crate::limits::{Limits, within};
+use crate::problem::{Problem, refused};
 use crate::volume::{ByteOrder, VoxelType, Voxels};
 
 const ADVICE: &str = "save the file again with torch.save";

@@ -125,7 +125,7 @@ impl DeepMedicConfig {
         }
         let [d, h, w] = self.shrinkage();
         let rule = format!("each path of DeepMedic needs (⌈output/scale⌉ + {d}, {h}, {w})·scale voxels");
-        Err(NnError::Size { what: "the image size", found: input, rule, nearest })
+        Err(NnError::size(input, &rule, &nearest))
     }
 
     /// The voxels that each path reads of an image: its center, every `scale` voxels.

@@ -1,6 +1,7 @@
 //! A TorchScript file as backbone, trained with the rest.
 
 use std::cell::RefCell;
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -123,7 +124,7 @@ impl TorchScript {
 }
 
 impl TorchScriptConfig {
-    fn problem(&self, reason: impl ToString) -> NnError {
-        NnError::File { path: self.torchscript.clone(), reason: reason.to_string() }
+    fn problem(&self, reason: impl Display) -> NnError {
+        NnError::file(&self.torchscript, reason)
     }
 }

@@ -112,7 +112,7 @@ impl UNetConfig {
             nearest.insert(0, below);
         }
         let rule = format!("the U-Net needs multiples of {} × {} × {}", total[0], total[1], total[2]);
-        Err(NnError::Size { what: "the image size", found: input, rule, nearest })
+        Err(NnError::size(input, &rule, &nearest))
     }
 
     /// The next multiple of the strides.

@@ -154,8 +154,7 @@ impl PointwiseConvs {
         }
         let features = space::first_channels(features, f)?.f_flatten(2, -1)?.f_to_kind(self.kind)?; // [b, f, v]
         let &[b, found, v] = features.size().as_slice() else {
-            let (found, expected) = (features.size(), "[b, f, d, h, w]".to_owned());
-            return Err(NnError::Shape { field: "features", found, expected });
+            return Err(NnError::shape("features", &features.size(), "[b, f, d, h, w]"));
         };
         debug_assert_eq!(found, f);
         let (weight, bias) =

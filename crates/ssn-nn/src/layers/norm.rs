@@ -133,7 +133,7 @@ impl Norm {
             let expected = "a map with at least 2 values per channel to normalize over: enlarge the patch or the batch, \
                             or take fewer levels"
                 .to_owned();
-            return Err(NnError::Shape { field: "a feature map in training", found: size, expected });
+            return Err(NnError::shape("a feature map in training", &size, expected));
         }
         Ok(())
     }

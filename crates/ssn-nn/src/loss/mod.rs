@@ -28,7 +28,7 @@ pub fn mean_loss(mean: &Tensor, target: &Target) -> Result<Tensor> {
 /// `mean` `[b, c, v]`. Gives `[b]`.
 pub fn dice_loss(mean: &Tensor, target: &Target) -> Result<Tensor> {
     let &[b, c, v] = mean.size().as_slice() else {
-        return Err(NnError::Shape { field: "mean", found: mean.size(), expected: "[b, c, v]".into() });
+        return Err(NnError::shape("mean", &mean.size(), "[b, c, v]"));
     };
     target.check(b, c, v)?;
     // [b, 1, c, v] and [b, t, c, v], without the background of exclusive classes.

@@ -28,7 +28,7 @@ impl Target {
     /// `maps` `[b, t, v]`, class numbers of type int64.
     pub fn classes(maps: Tensor, classes: i64) -> Result<Self> {
         if maps.dim() != 3 {
-            return Err(NnError::Shape { field: "target", found: maps.size(), expected: "[b, t, v]".into() });
+            return Err(NnError::shape("target", &maps.size(), "[b, t, v]"));
         }
         if classes < 2 {
             let expected = "at least 2, the background included; a single map is a binary target";
@@ -55,8 +55,7 @@ impl Target {
     /// `maps` `[b, t, c, v]`, zeros and ones of a floating type.
     pub fn binary(maps: Tensor) -> Result<Self> {
         if maps.dim() != 4 {
-            let expected = "[b, t, c, v]".into();
-            return Err(NnError::Shape { field: "target", found: maps.size(), expected });
+            return Err(NnError::shape("target", &maps.size(), "[b, t, c, v]"));
         }
         let is_binary = maps.f_eq(0)?.f_logical_or(&maps.f_eq(1)?)?;
         if is_binary.all().int64_value(&[]) != 1 {
@@ -96,8 +95,7 @@ impl Target {
     /// `logits` `[m, b, c, v]`. Gives `[m, b, t]`.
     pub fn log_probability(&self, logits: &Tensor) -> Result<Tensor> {
         let &[m, b, c, v] = logits.size().as_slice() else {
-            let (found, expected) = (logits.size(), "[m, b, c, v]".to_owned());
-            return Err(NnError::Shape { field: "logits", found, expected });
+            return Err(NnError::shape("logits", &logits.size(), "[m, b, c, v]"));
         };
         self.check(b, c, v)?;
         let t = self.maps.size()[1];
@@ -133,7 +131,7 @@ impl Target {
         };
         if self.maps.size() != expected {
             let (found, expected) = (self.maps.size(), format!("{expected:?}"));
-            return Err(NnError::Shape { field: "target", found, expected });
+            return Err(NnError::shape("target", &found, expected));
         }
         Ok(())
     }

@@ -312,14 +312,14 @@ impl Model {
         let channels = image.size()[1];
         if channels != self.config.channels {
             let expected = format!("[b, {}, d, h, w], as the setting channels says,", self.config.channels);
-            return Err(NnError::Shape { field: "the image", found: image.size(), expected });
+            return Err(NnError::shape("the image", &image.size(), expected));
         }
         let output = self.config.backbone.output_size(size)?;
         if let Some(mask) = mask
             && mask.size() != [image.size()[0], output[0], output[1], output[2]]
         {
             let expected = format!("[{}, {}, {}, {}]", image.size()[0], output[0], output[1], output[2]);
-            return Err(NnError::Shape { field: "the mask", found: mask.size(), expected });
+            return Err(NnError::shape("the mask", &mask.size(), expected));
         }
         Ok(())
     }

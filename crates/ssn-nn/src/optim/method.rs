@@ -136,7 +136,7 @@ impl Method {
     /// Whether all settings are in their ranges.
     ///
     /// # Errors
-    /// [`NnError::Parameter`](crate::error::NnError::Parameter) that names the setting.
+    /// An error that names the setting.
     pub fn check(&self) -> Result<()> {
         match *self {
             Method::Adam { beta1, beta2, eps, weight_decay }

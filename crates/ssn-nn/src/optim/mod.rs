@@ -4,8 +4,10 @@ mod method;
 mod schedule;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 use ssn_cuda::{UpdateRule, UpdateSettings};
+use ssn_io::Error;
 use tch::{COptimizer, Device, Kind, Tensor};
 
 pub use method::Method;
@@ -41,8 +43,8 @@ impl Optimizer {
     /// An optimizer that has made no step, for parameters that it shares with their model.
     ///
     /// # Errors
-    /// [`NnError::Parameter`] for a setting outside its range, [`NnError::Trainable`] for a parameter that is not a
-    /// leaf with a gradient, is neither `f32` nor `f64`, or has the name of another.
+    /// A setting outside its range, and a parameter that is not a leaf with a gradient, is neither `f32` nor `f64`, or has the
+    /// name of another.
     pub fn new(method: Method, parameters: Vec<(String, Tensor)>) -> Result<Self> {
         method.check()?;
         let mut names = BTreeSet::new();
@@ -61,7 +63,7 @@ impl Optimizer {
                 None
             };
             if let Some(problem) = problem {
-                return Err(NnError::Trainable { parameter: name.clone(), problem });
+                return Err(NnError::untrainable(name, problem));
             }
             let zeros = |(_, is_used): (_, bool)| is_used.then(|| parameter.f_zeros_like());
             let buffers = method.buffers().into_iter().map(|buffer| zeros(buffer).transpose());
@@ -79,7 +81,7 @@ impl Optimizer {
     /// Changes every parameter that has a gradient. Whether gradients are finite is for the caller to check before.
     ///
     /// # Errors
-    /// [`NnError::Parameter`] for a learning rate that is negative or not finite; nothing is changed then.
+    /// A learning rate that is negative or not finite; nothing is changed then.
     pub fn step(&mut self, learning_rate: f64) -> Result<()> {
         let usable = learning_rate.is_finite() && learning_rate >= 0.0;
         require(usable, "learning_rate", learning_rate, "0 or a positive number")?;
@@ -132,7 +134,7 @@ impl Optimizer {
     /// Continues from a [`Self::state`] of an optimizer of the same method and parameters, on any device.
     ///
     /// # Errors
-    /// [`NnError::OptimizerState`] for an entry that is missing, unknown, given twice, or of another shape or kind;
+    /// An entry that is missing, unknown, given twice, or of another shape or kind;
     /// nothing is changed then.
     pub fn load_state(&mut self, entries: &[(String, Tensor)]) -> Result<()> {
         let _guard = tch::no_grad_guard();
@@ -198,8 +200,9 @@ fn take<'a>(
     Ok(tensor)
 }
 
-fn state_error(entry: &str, problem: impl Into<String>) -> NnError {
-    NnError::OptimizerState { entry: entry.to_owned(), problem: problem.into() }
+/// Returns the error of a saved state that is not of this optimizer.
+fn state_error(entry: &str, problem: impl Display) -> NnError {
+    Error::internal(format!("the state of the optimizer cannot be restored: {entry} {problem}")).into()
 }
 
 impl Optimizer {
@@ -252,7 +255,7 @@ const NORM_OFFSET: f64 = 1e-6;
 ///
 /// # Errors
 /// [`NnError::GradientNorm`] when the norm is not finite: the gradients stay as they are, and the step must not be
-/// applied. [`NnError::Parameter`] when `max_norm` is not positive.
+/// applied. A `max_norm` that is not positive.
 pub fn clip_gradient_norm(parameters: &[(String, Tensor)], max_norm: f64) -> Result<f64> {
     require(max_norm.is_finite() && max_norm > 0.0, "max_norm", max_norm, "a positive number")?;
     let _guard = tch::no_grad_guard();

@@ -84,7 +84,7 @@ impl LearningRate {
     /// Checks the settings of a run of `total_steps` steps.
     ///
     /// # Errors
-    /// [`NnError::Parameter`](crate::error::NnError::Parameter) that names the setting outside its range.
+    /// An error that names the setting outside its range.
     pub fn new(base: f64, schedule: Schedule, warmup: Warmup, total_steps: u64) -> Result<Self> {
         require(base.is_finite() && base > 0.0, "optimizer.learning_rate", base, "a positive number")?;
         require(total_steps > 0, "training.steps", total_steps, "at least 1")?;
@@ -137,12 +137,14 @@ fn require_end(end: f64, base: f64) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use ssn_io::{Error, Place};
+
     use super::*;
     use crate::error::NnError;
 
     fn refused(base: f64, schedule: Schedule, warmup: Warmup, steps: u64) -> String {
         match LearningRate::new(base, schedule, warmup, steps) {
-            Err(NnError::Parameter { field, .. }) => field.to_owned(),
+            Err(NnError::Other(Error { place: Place::Setting(field), .. })) => field,
             other => panic!("{other:?}"),
         }
     }

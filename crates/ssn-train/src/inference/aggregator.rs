@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 use ssn_core::distribution::{MAX_PARAMETER, Values};
 use ssn_cuda::PinnedBuffer;
 use ssn_eval::Region;
+use ssn_io::{Error, ErrorKind};
+use ssn_nn::error::Result;
 use ssn_nn::heads::{HeadConfig, Prediction};
 use ssn_nn::model::Model;
 use tch::{Device, Kind, Tensor};
 
-use super::image::InputImage;
+use super::image::{InputImage, bad_output};
 use super::tiles::Tile;
-use crate::error::{ImageProblem, Result};
 
 /// The precision in which numbers are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -121,7 +122,7 @@ impl PartAggregator {
             _ => "be within ± 1e20",
         };
         let (part, class) = (self.part, row % self.classes);
-        Err(ImageProblem::Output { part, class, voxel: [d, h, w + x], value, rule }.into())
+        Err(bad_output(part, class, [d, h, w + x], value, rule))
     }
 
     /// The sums `[rows, v]`.
@@ -133,7 +134,10 @@ impl PartAggregator {
 /// So many zeros, or an error where there is no memory for them.
 fn zeros<T: Clone + Default>(part: &'static str, count: usize) -> Result<Vec<T>> {
     let mut values = vec![];
-    values.try_reserve_exact(count).map_err(|_| ImageProblem::Memory { part, values: count })?;
+    values.try_reserve_exact(count).map_err(|_| {
+        Error::new(ErrorKind::OutOfMemory, format!("there is no memory for {count} numbers of the {part}"))
+            .advise("keep the factor as f16, or give a smaller image or a mask")
+    })?;
     values.resize(count, T::default());
     Ok(values)
 }
@@ -295,7 +299,7 @@ impl GpuAggregator {
             if wrong.f_int64_value(&[at as i64])? != 0 {
                 let value = flat.f_double_value(&[at as i64])? as f32;
                 let (row, voxel) = (at / self.region.voxels(), self.region.voxel(at % self.region.voxels()));
-                return Err(ImageProblem::Output { part, class: row % classes, voxel, value, rule }.into());
+                return Err(bad_output(part, row % classes, voxel, value, rule));
             }
         }
         Ok(match storage {

@@ -3,13 +3,14 @@
 use ssn_core::Window;
 use ssn_data::mask_box;
 use ssn_eval::Region;
+use ssn_io::{Error, ErrorKind};
+use ssn_nn::error::{NnError, Result, refused};
 use ssn_nn::heads::Prediction;
 use ssn_nn::layers::Mode;
 use ssn_nn::model::Model;
 use tch::{Device, Kind, Tensor};
 
 use super::tiles::Tile;
-use crate::error::{ImageProblem, Result, refused};
 
 /// A checked image on the host.
 #[derive(Debug, Clone, Copy)]
@@ -43,22 +44,39 @@ impl<'a> InputImage<'a> {
         if let Some(index) = values.iter().position(|value| !value.is_finite()) {
             let (channel, voxel) = (index / voxels, index % voxels);
             let voxel = [voxel / (h * w), voxel / w % h, voxel % w];
-            return Err(ImageProblem::Value { channel, voxel, value: values[index] }.into());
+            let value = values[index];
+            let reason = format!(
+                "channel {channel} of the image is {value} at voxel {voxel:?} (d, h, w), but must be finite"
+            );
+            return Err(Error::mismatch(reason).into());
         }
         let mut region = Region { start: [0; 3], size };
         if let Some(mask) = mask {
             length("the mask", mask.len(), &[d, h, w], voxels)?;
-            region = mask_box(mask, size).ok_or(ImageProblem::EmptyMask)?;
+            region = mask_box(mask, size).ok_or_else(|| {
+                Error::mismatch("the mask is 0 everywhere").advise("leave it out to predict the whole image")
+            })?;
         }
         Ok(Self { values, mask, channels, size, region })
     }
 }
 
-fn length(what: &'static str, found: usize, shape: &[usize], expected: usize) -> Result<()> {
+fn length(what: &str, found: usize, shape: &[usize], expected: usize) -> Result<()> {
     if found == expected {
         return Ok(());
     }
-    Err(ImageProblem::Length { what, found, expected, shape: shape.to_vec() }.into())
+    let reason = format!("{what} has {found} values, but its shape {shape:?} asks for {expected}");
+    Err(Error::mismatch(reason).into())
+}
+
+/// Returns the error of a number of the network that cannot be kept; `voxel` is `[d, h, w]` in the whole image.
+pub(super) fn bad_output(part: &str, class: usize, voxel: [usize; 3], value: f32, rule: &str) -> NnError {
+    let reason = format!(
+        "the network's {part} is {value} for class {class} at voxel {voxel:?} (d, h, w), but must {rule}"
+    );
+    let advice = "the usual reasons are an image whose intensities are not scaled like those of training and a network \
+                  that has hardly begun to learn";
+    Error::new(ErrorKind::NonFinite, reason).advise(advice).into()
 }
 
 /// An image as tensors, on any device, and the parts of it that tiles need.
@@ -92,7 +110,7 @@ impl ImageTensors {
             masks.extend(self.mask_window(tile.output())?);
         }
         let mask = if masks.is_empty() { None } else { Some(Tensor::f_cat(&masks, 0)?) };
-        Ok(model.forward(&Tensor::f_stack(&images, 0)?, mask.as_ref(), Mode::Evaluation)?)
+        model.forward(&Tensor::f_stack(&images, 0)?, mask.as_ref(), Mode::Evaluation)
     }
 
     /// A part of the image, `[c, d', h', w']`; beyond the image its border is repeated, as in training.

@@ -4,11 +4,11 @@
 use ssn_core::LowRankNormal;
 use ssn_core::Window;
 use ssn_core::random::fill_normals;
+use ssn_nn::error::{Result, require};
 use tch::{Device, Kind, Tensor};
 
 use super::WholeImageConfig;
-use super::image::{ImageTensors, InputImage};
-use crate::error::{ImageProblem, Result, require};
+use super::image::{ImageTensors, InputImage, bad_output};
 use ssn_nn::heads::LatentModel;
 use ssn_nn::model::Model;
 
@@ -75,7 +75,7 @@ pub(super) fn sample(
         Some(at) => {
             let (class, voxel) = (at / voxels, region.voxel(at % voxels));
             let (value, rule) = (values[at], "be finite");
-            Err(ImageProblem::Output { part: "mean", class, voxel, value, rule }.into())
+            Err(bad_output("mean", class, voxel, value, rule))
         }
     }
 }

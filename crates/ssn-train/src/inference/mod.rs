@@ -19,6 +19,8 @@ use serde::{Deserialize, Serialize};
 use ssn_core::LowRankNormal;
 use ssn_cuda::CudaEvent;
 use ssn_eval::{Kind as OutputKind, Region};
+use ssn_io::Error;
+use ssn_nn::error::Result;
 use ssn_nn::heads::HeadConfig;
 use ssn_nn::model::Model;
 use tch::Device;
@@ -26,7 +28,6 @@ use tch::Device;
 pub use aggregator::Storage;
 pub use image::InputImage;
 
-use crate::error::{ImageProblem, Result, TrainError};
 use aggregator::{CpuAggregator, GpuAggregator, classes_and_rank, result_device};
 use image::ImageTensors;
 use tiles::{TileConfig, Tiles};
@@ -100,7 +101,7 @@ pub fn never_stop(_: usize, _: usize) -> ControlFlow<()> {
 /// done, and of all, and may stop the work.
 ///
 /// # Errors
-/// [`TrainError::Stopped`] if `on_tile` breaks, and what makes an image or a network unusable.
+/// [`ErrorKind::Stopped`](ssn_io::ErrorKind::Stopped) if `on_tile` breaks, and what makes an image or a network unusable.
 pub fn predict(
     model: &Model,
     image: &InputImage,
@@ -109,11 +110,12 @@ pub fn predict(
 ) -> Result<WholeImagePrediction> {
     let mut tile_done = |done, total| match on_tile(done, total) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(TrainError::Stopped),
+        ControlFlow::Break(()) => Err(Error::stopped().into()),
     };
     let (found, expected) = (image.channels, model.config().channels);
     if found as i64 != expected {
-        return Err(ImageProblem::Channels { found, expected }.into());
+        let reason = format!("the image has {found} channels, but the network was made for {expected}");
+        return Err(Error::mismatch(reason).into());
     }
     let (size, region, start) = (image.size, image.region, Instant::now());
     if let Some(latent) = model.latent() {

@@ -11,9 +11,8 @@ use serde::{Deserialize, Serialize};
 use ssn_core::Window;
 use ssn_eval::Region;
 use ssn_nn::backbones::{BackboneConfig, ConvPadding};
+use ssn_nn::error::{Result, refused, require};
 use ssn_nn::space::Size;
-
-use crate::error::{Result, refused, require};
 
 /// How an image is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

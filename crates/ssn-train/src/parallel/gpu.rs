@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use ssn_cuda::Nccl;
+use ssn_nn::error::{NnError, Result};
 use tch::{Device, Tensor};
 
 use super::sum_through_host;
 use ssn_nn::communicator::{Communicator, all_gather_values};
-use ssn_nn::error::{NnError, Result};
 
 /// The environment variable that chooses how GPUs reduce, `nccl` or `host`, instead of the automatic choice.
 pub const CHOICE: &str = "SSN_GPU_SUMS";
@@ -44,8 +44,7 @@ impl GpuAllReduce {
                 let told = comm.all_gather(id.as_deref().unwrap_or_default())?;
                 id?;
                 let id = <[u8; Nccl::ID_BYTES]>::try_from(told[0].as_slice());
-                let id =
-                    id.map_err(|_| NnError::Communicator { reason: "rank 0 has no id of NCCL".to_owned() })?;
+                let id = id.map_err(|_| NnError::communicator("rank 0 has no id of NCCL"))?;
                 Some(Arc::new(Nccl::join(&id, comm.rank(), comm.world_size())?))
             }
             false => None,
@@ -81,7 +80,7 @@ impl GpuAllReduce {
 
 /// Whether all ranks sum by NCCL: where all have it, and no two share a GPU, which it refuses.
 fn takes_nccl(offers: &[GpuOffer]) -> Result<bool> {
-    let refused = |reason: String| Err(NnError::Communicator { reason });
+    let refused = |reason: String| Err(NnError::communicator(reason));
     let first = &offers[0].choice;
     if let Some(other) = offers.iter().find(|offer| offer.choice != *first) {
         let words = |choice: &Option<String>| choice.clone().unwrap_or("not set".to_owned());

@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use ssn_cuda::Nccl;
+use ssn_nn::error::{NnError, Result};
 use tch::{Device, Kind, Tensor};
 
 use super::{GpuAllReduce, sum_through_host};
 use ssn_nn::communicator::Communicator;
-use ssn_nn::error::{NnError, Result};
 
 /// The bytes of a bucket: large enough that sending it is not mostly waiting, small enough to begin early.
 const BUCKET_BYTES: usize = 4 << 20;
@@ -64,7 +64,7 @@ impl Summing {
             }
         };
         let thread = std::thread::Builder::new().name("gradients".to_owned()).spawn(work);
-        let thread = thread.map_err(|error| NnError::Communicator { reason: error.to_string() })?;
+        let thread = thread.map_err(NnError::communicator)?;
         Ok(Self::Thread { send, summed, thread })
     }
 
@@ -96,7 +96,7 @@ impl Summing {
 }
 
 fn ended() -> NnError {
-    NnError::Communicator { reason: "the thread that sums gradients has ended".to_owned() }
+    NnError::communicator("the thread that sums gradients has ended")
 }
 
 /// The parameters of each bucket: of so many numbers together at most, or a single larger one.

@@ -28,7 +28,7 @@ impl MpiWorld {
     /// # Errors
     /// MPI has been started already, or does not allow calls from several threads.
     pub fn join() -> Result<Self> {
-        let failed = |reason: &str| NnError::Communicator { reason: reason.to_owned() };
+        let failed = |reason: &str| NnError::communicator(reason);
         let (universe, threading) = mpi::initialize_with_threading(Threading::Multiple)
             .ok_or_else(|| failed("MPI has been started already"))?;
         if threading < Threading::Multiple {
@@ -111,8 +111,8 @@ impl Communicator for MpiCommunicator {
         // A message has a byte before it, so that none is empty: the address of nothing means something else to MPI.
         let bytes = [&[0], bytes].concat();
         let mut counts = vec![0i32; self.size];
-        let count = i32::try_from(bytes.len())
-            .map_err(|_| NnError::Communicator { reason: "a message has more than 2 GiB".to_owned() })?;
+        let count =
+            i32::try_from(bytes.len()).map_err(|_| NnError::communicator("a message has more than 2 GiB"))?;
         self.communicator.0.all_gather_into(&count, &mut counts[..]);
         let starts: Vec<i32> = counts
             .iter()

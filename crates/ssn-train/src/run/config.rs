@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_data::{AugmentConfig, BatchConfig, DataConfig, PatchSampler, RaterChoice};
 
-use crate::error::{Result, TrainError, require};
 use crate::trainer::{LossConfig, LossKind};
 use ssn_nn::backbones::{BackboneConfig, UNetPlan};
+use ssn_nn::error::{Result, require};
 use ssn_nn::heads::HeadConfig;
 use ssn_nn::model::Precision;
 use ssn_nn::optim::Method;
@@ -167,8 +167,8 @@ fn validation_samples() -> u64 {
 impl RunConfig {
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
-        self.data.check().map_err(TrainError::Data)?;
-        self.augmentation.check().map_err(TrainError::Data)?;
+        self.data.check()?;
+        self.augmentation.check()?;
         self.loss.check()?;
         self.optimizer.method.check()?;
         self.learning_rate()?;
@@ -262,7 +262,7 @@ impl RunConfig {
     /// The learning rate of every step.
     pub fn learning_rate(&self) -> Result<LearningRate> {
         let OptimizerSection { learning_rate, decay, warmup, .. } = &self.optimizer;
-        Ok(LearningRate::new(*learning_rate, decay.clone(), *warmup, self.training.steps)?)
+        LearningRate::new(*learning_rate, decay.clone(), *warmup, self.training.steps)
     }
 
     /// The size `[d, h, w]` of patches, where it is fixed.

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use ssn_nn::error::NnError;
+
 use super::logs::ValidationScores;
 use crate::checkpoint::AverageMeter;
-use crate::error::TrainError;
 
 /// What happens in a run.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub enum TrainingEvent<'a> {
     /// A step could not be applied.
     Incident {
         /// Why.
-        reason: &'a TrainError,
+        reason: &'a NnError,
         /// The file that tells what it was made of.
         file: PathBuf,
     },

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ssn_data::{BatchConfig, Case, Cases, Dataset, LabelCoding, PatchSampler, Replica, Split, SplitFile};
-use ssn_io::write_atomically;
+use ssn_io::{Error, ErrorKind, write_atomically};
 use ssn_nn::backbones::{BackboneConfig, UNetPlan, plan_unet};
+use ssn_nn::error::{NnError, Result, refused};
 use ssn_nn::heads::HeadConfig;
 use ssn_nn::layers::{Mode, NormKind};
 use ssn_nn::model::{Execution, Model, ModelConfig, Precision};
@@ -17,7 +18,6 @@ use tch::{Device, Kind, Tensor};
 use super::config::RunConfig;
 use super::sources::ConfigSources;
 use crate::checkpoint::Checkpoints;
-use crate::error::{Result, TrainError, refused, unsaved};
 
 /// A run whose every setting is known.
 #[derive(Debug, Clone)]
@@ -163,7 +163,7 @@ fn nearest_fit(backbone: &BackboneConfig, size: Size) -> Result<Size> {
         Err(error) => error,
     };
     let larger = backbone.input_size(size)?;
-    if backbone.output_size(larger)? == larger { Ok(larger) } else { Err(error.into()) }
+    if backbone.output_size(larger)? == larger { Ok(larger) } else { Err(error) }
 }
 
 /// The frozen config in the folder of a run.
@@ -217,7 +217,7 @@ impl RunFolder {
     /// Makes the folder of a new run and freezes its settings into it.
     pub fn create(path: &Path, resolved: &ResolvedRun) -> Result<Self> {
         Self::is_free(path)?;
-        fs::create_dir_all(path).map_err(|error| unsaved(path, error))?;
+        fs::create_dir_all(path).map_err(|error| NnError::unsaved(path, error))?;
         let folder = Self::lock(path)?;
         folder.freeze(resolved)?;
         Ok(folder)
@@ -254,14 +254,14 @@ impl RunFolder {
     /// The lock of a process that died is free: the system releases it.
     fn lock(path: &Path) -> Result<Self> {
         let name = path.join(LOCK);
-        let lock = ssn_io::open_own(&name, false).map_err(|error| unsaved(&name, error))?;
+        let lock = ssn_io::open_own(&name, false).map_err(|error| NnError::unsaved(&name, error))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: Some(lock) }),
             Err(fs::TryLockError::WouldBlock) => {
                 let advice = "wait for it, stop it, or name another folder with --out";
                 Err(unusable(path, "another process is working in this folder", advice))
             }
-            Err(fs::TryLockError::Error(error)) => Err(unsaved(&name, error)),
+            Err(fs::TryLockError::Error(error)) => Err(NnError::unsaved(&name, error)),
         }
     }
 
@@ -280,10 +280,9 @@ impl RunFolder {
         config.data.split.file = SPLIT.into();
         config.data.split.folds = None;
         let path = self.path.join(CONFIG);
-        let text = toml::to_string(&config)
-            .map_err(|error| TrainError::Config { path: path.clone(), reason: error.to_string() })?;
+        let text = toml::to_string(&config).map_err(|error| Error::data(&path, error))?;
         write_atomically(&path, |out| out.write_all(text.as_bytes()))
-            .map_err(|error| unsaved(&path, error.source))
+            .map_err(|error| NnError::unsaved(&path, error.source))
     }
 
     /// The run with its dataset, as it was frozen; `data` is where the dataset lies now, if it was moved.
@@ -319,12 +318,11 @@ impl FrozenRun {
 
     fn config_of(run: &Path) -> Result<RunConfig> {
         let path = run.join(CONFIG);
-        let text = ssn_io::read_text(&path)
-            .map_err(|error| TrainError::Config { path: path.clone(), reason: error.to_string() })?;
+        let text = ssn_io::read_text(&path).map_err(|error| Error::data(&path, error))?;
         ConfigSources::frozen(path, text)
     }
 }
 
-pub(super) fn unusable(path: &Path, reason: &str, advice: &'static str) -> TrainError {
-    TrainError::Run { path: path.to_owned(), reason: reason.to_owned(), advice }
+pub(super) fn unusable(path: &Path, reason: &str, advice: &'static str) -> NnError {
+    Error::data(path, reason).of_kind(ErrorKind::Usage).advise(advice).into()
 }

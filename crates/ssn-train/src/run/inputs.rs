@@ -7,10 +7,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use ssn_data::text::listed;
 use ssn_data::{Split, parallel};
-use ssn_io::{Limits, read_bytes, write_atomically};
+use ssn_io::{Error, Limits, read_bytes, write_atomically};
+use ssn_nn::error::{NnError, Result};
 
 use super::folder::{ResolvedRun, unusable};
-use crate::error::{Result, TrainError, unsaved};
 
 /// The hashes in the folder of a run.
 const INPUTS: &str = "data.json";
@@ -41,7 +41,7 @@ impl RunInputs {
     /// Hashes all of those cases but the ones whose files nobody wrote to since the run last went on.
     ///
     /// # Errors
-    /// A file that cannot be read, and [`TrainError::Stopped`].
+    /// A file that cannot be read, and [`ErrorKind::Stopped`](ssn_io::ErrorKind::Stopped).
     pub fn of(
         resolved: &ResolvedRun,
         run: &Path,
@@ -71,7 +71,7 @@ impl RunInputs {
             input(used[number])
         });
         let inputs = parallel::all_or_error(inputs, |number| &dataset.entries[used[number]].id)?;
-        let inputs: Vec<CaseInput> = inputs.into_iter().collect::<Option<_>>().ok_or(TrainError::Stopped)?;
+        let inputs: Vec<CaseInput> = inputs.into_iter().collect::<Option<_>>().ok_or_else(Error::stopped)?;
         let ids = used.iter().map(|&index| dataset.entries[index].id.clone());
         Ok(Self { cases: ids.zip(inputs).collect() })
     }
@@ -101,10 +101,9 @@ impl RunInputs {
             return Err(unusable(run, reason, advice));
         }
         if Self::read(&path).as_ref() != Ok(self) {
-            let text = serde_json::to_string_pretty(self)
-                .map_err(|error| TrainError::Config { path: path.clone(), reason: error.to_string() })?;
+            let text = serde_json::to_string_pretty(self).map_err(|error| Error::data(&path, error))?;
             write_atomically(&path, |out| out.write_all((text + "\n").as_bytes()))
-                .map_err(|error| unsaved(&path, error.source))?;
+                .map_err(|error| NnError::unsaved(&path, error.source))?;
         }
         Ok(change)
     }

@@ -15,9 +15,9 @@ use ssn_eval::metrics_file::{
     row, tag,
 };
 use ssn_io::write_atomically;
+use ssn_nn::error::{NnError, Result};
 
 use crate::checkpoint::AverageMeter;
-use crate::error::{Result, TrainError, unsaved};
 
 /// The means of a validation over its cases; nothing where no case defines one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -57,7 +57,7 @@ impl RunLogs {
     /// step comes after its checkpoint, and is done again.
     pub fn open(run: &Path, step: u64) -> Result<Self> {
         let path = run.join(METRICS_FILE);
-        let failed = |error| unsaved(&path, error);
+        let failed = |error| NnError::unsaved(&path, error);
         let old = match ssn_io::read_file(&path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -82,14 +82,16 @@ impl RunLogs {
 
     fn add(&mut self, step: u64, values: &[(&str, Option<f64>)]) -> Result<()> {
         // One write, so that a stop never leaves half a row.
-        self.file.write_all(row(step, values).as_bytes()).map_err(|error| unsaved(&self.path, error))?;
+        self.file
+            .write_all(row(step, values).as_bytes())
+            .map_err(|error| NnError::unsaved(&self.path, error))?;
         let events: Vec<_> = values.iter().map(|(name, value)| (tag(name), *value)).collect();
         self.events.add(step, &events)
     }
 
     /// Brings all rows to the disk: a checkpoint relies on the rows before it.
     pub fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(|error| unsaved(&self.path, error))
+        self.file.sync_data().map_err(|error| NnError::unsaved(&self.path, error))
     }
 }
 
@@ -107,7 +109,7 @@ impl SummaryWriter {
     /// A new file in a folder, named after the moment, as TensorBoard wants it.
     pub fn create(folder: &Path) -> Result<Self> {
         let path = folder.join(format!("events.out.tfevents.{:.6}.ssn", now()));
-        let failed = |error| unsaved(&path, error);
+        let failed = |error| NnError::unsaved(&path, error);
         let file = ssn_io::open_own(&path, true).map_err(failed)?;
         let mut events = Self { path, file };
         let mut first = event(now(), 0);
@@ -137,7 +139,7 @@ impl SummaryWriter {
         record.extend(checksum(&length));
         record.extend(data);
         record.extend(checksum(data));
-        self.file.write_all(&record).map_err(|error| unsaved(&self.path, error))
+        self.file.write_all(&record).map_err(|error| NnError::unsaved(&self.path, error))
     }
 }
 
@@ -234,14 +236,14 @@ pub(super) fn write_incident(
     run: &Path,
     number: u64,
     cases: &[IncidentItem],
-    reason: &TrainError,
+    reason: &NnError,
     learning_rate: f64,
 ) -> Result<PathBuf> {
     let step = number + 1;
     let incident = Incident { step, reason: reason.to_string(), learning_rate, cases };
     let folder = run.join(INCIDENTS);
     let path = folder.join(format!("step-{step:09}.json"));
-    let failed = |error| unsaved(&path, error);
+    let failed = |error| NnError::unsaved(&path, error);
     fs::create_dir_all(&folder).map_err(failed)?;
     let bytes = serde_json::to_vec_pretty(&incident).map_err(|error| failed(error.into()))?;
     write_atomically(&path, |out| out.write_all(&bytes)).map_err(|error| failed(error.source))?;

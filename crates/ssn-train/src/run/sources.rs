@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use schemars::schema_for;
 use ssn_data::config::{explain, line_of, unknown_key, with_hint};
 use ssn_data::nearest;
+use ssn_io::Error;
+use ssn_nn::error::{NnError, Result};
 use toml::de::DeTable;
 use toml::{Table, Value};
 
 use super::config::RunConfig;
-use crate::error::{Result, TrainError};
 
 /// The key before all sections that names a preset.
 const PRESET: &str = "preset";
@@ -152,7 +153,7 @@ impl ConfigSources {
     /// the current folder.
     ///
     /// # Errors
-    /// [`TrainError::Config`] with one sentence about the first mistake, and where it is.
+    /// One sentence about the first mistake, and where it is.
     pub fn config(&self) -> Result<RunConfig> {
         let mut table = self.file_table()?;
         join_torchscript(&mut table, self.folder());
@@ -284,9 +285,9 @@ impl ConfigSources {
         line
     }
 
-    fn wrong(&self, reason: String) -> TrainError {
+    fn wrong(&self, reason: String) -> NnError {
         let path = self.file.as_ref().map_or_else(|| "the settings".into(), |(path, _)| path.clone());
-        TrainError::Config { path, reason }
+        Error::data(path, reason).into()
     }
 }
 

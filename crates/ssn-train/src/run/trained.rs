@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use ssn_core::modes::canonical;
 use ssn_data::{Case, DataConfig, Preprocessing};
 use ssn_eval::{CheckpointChoice, Description, DistributionFile, Kind as OutputKind, ModelId, case_seed};
+use ssn_nn::error::{NnError, Result};
 use ssn_nn::layers::Mode;
 use ssn_nn::model::{Execution, Model};
 use ssn_nn::weights::{LoadedModel, load};
@@ -16,7 +17,6 @@ use super::folder::{FrozenRun, unusable};
 use super::metadata::{ModelMetadata, Provenance};
 use super::training_cases::TrainingCases;
 use crate::checkpoint::{BestValidation, Progress};
-use crate::error::{Result, TrainError, unusable_file};
 use crate::inference::tiles::TileConfig;
 use crate::inference::{InputImage, LatentSamples, Timing, WholeImageConfig, WholeImagePrediction, predict};
 
@@ -46,7 +46,7 @@ impl TrainedModel {
         let metadata = metadata.ok_or_else(|| {
             let reason = "it holds weights, but neither class names nor the scale of intensities; name the folder of its \
                           run, a bundle that `ssn export` made, or one of `ssn import` with --channels and --classes";
-            unusable_file(path, reason)
+            NnError::file(path, reason)
         })?;
         let training = TrainingCases::of_bundle(&metadata.training_images);
         Ok(Self { model, metadata, sha256, data: None, training })
@@ -141,7 +141,7 @@ impl TrainedModel {
             let [d, h, w] = config.backbone.input_size(self.metadata.patch.map(|n| n as i64))?;
             let zeros = Tensor::f_zeros([1, config.channels, d, h, w], (Kind::Float, device))?;
             tch::no_grad(|| self.model.forward(&zeros, None, Mode::Evaluation))?;
-            Ok::<_, TrainError>(ssn_cuda::synchronize()?)
+            Ok::<_, NnError>(ssn_cuda::synchronize()?)
         })();
     }
 

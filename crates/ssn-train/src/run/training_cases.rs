@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ssn_data::{DataConfig, SplitAssignment, SplitFile};
+use ssn_nn::error::Result;
 
 use super::inputs::RunInputs;
-use crate::error::Result;
 
 /// Digits of hashes that tell the images of a training set apart.
 const IMAGE_DIGITS: usize = 16;

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use ssn_data::{Batch, DataLoader, LoaderConfig, Replica, Split};
-use ssn_nn::NnError;
+use ssn_io::ErrorKind;
 use ssn_nn::communicator::{Communicator, all_gather_values, is_root};
+use ssn_nn::error::{NnError, Result};
 use ssn_nn::model::{Execution, Model, Precision};
 use tch::Device;
 
@@ -25,7 +26,6 @@ use super::validation::{Validation, Validator};
 use crate::checkpoint::{
     AverageMeter, BestValidation, Checkpoints, DamagedCheckpoint, NewestCheckpoint, Progress,
 };
-use crate::error::{Result, TrainError, unusable_file};
 use crate::trainer::Trainer;
 
 /// The throughput of a run, without its first steps.
@@ -250,7 +250,7 @@ impl Run {
             }
             let batch = match batch {
                 Some(Err(error)) => return Err(error.into()),
-                _ if is_lost => return Err(NnError::Communicator { reason: LOST.to_owned() }.into()),
+                _ if is_lost => return Err(NnError::communicator(LOST)),
                 _ if is_late => return Ok(StopReason::OutOfTime),
                 Some(Ok(batch)) if !is_stopped => batch,
                 _ => return Ok(StopReason::Stopped),
@@ -294,7 +294,7 @@ impl Run {
     }
 
     /// Writes what a step that was not applied was made of, on all ranks; gives the file to the one that writes.
-    fn incident(&self, batch: &Batch, reason: &TrainError) -> Result<Option<PathBuf>> {
+    fn incident(&self, batch: &Batch, reason: &NnError) -> Result<Option<PathBuf>> {
         let mut items = logs::incident_items(batch);
         if let Some(comm) = &self.comm {
             items = all_gather_values(&**comm, &items)?.into_iter().flatten().collect();
@@ -313,7 +313,7 @@ impl Run {
                 self.progress.interval.add(&report);
                 self.progress.incidents = 0;
             }
-            Err(reason @ TrainError::NonFinite { .. }) => {
+            Err(reason) if reason.kind() == ErrorKind::NonFinite => {
                 if let Some(file) = self.incident(batch, &reason)? {
                     callback.on_event(TrainingEvent::Incident { reason: &reason, file });
                 }
@@ -424,7 +424,7 @@ fn check_alike(comm: &dyn Communicator, device: Device, precision: Precision) ->
                 "the first computes on {first} and another on {other}; give all the same --device and \
                  training.precision"
             );
-            Err(NnError::Communicator { reason }.into())
+            Err(NnError::communicator(reason))
         }
     }
 }
@@ -445,18 +445,18 @@ fn newest(checkpoints: &Checkpoints, comm: Option<&dyn Communicator>) -> Result<
     let newest = checkpoints.newest()?;
     if told.first() != Some(&bytes(&newest)) {
         let reason = "this rank sees another checkpoint than the first one; put the run on a file system that all share";
-        return Err(NnError::Communicator { reason: reason.to_owned() }.into());
+        return Err(NnError::communicator(reason));
     }
     Ok(newest)
 }
 
 /// The refusal of a run whose checkpoints are all damaged.
-fn lost(run: &Path, newest: &DamagedCheckpoint, count: usize) -> TrainError {
+fn lost(run: &Path, newest: &DamagedCheckpoint, count: usize) -> NnError {
     let reason = format!(
         "none of its {count} checkpoints is what was saved ({}); put back a copy of one, or train again with \
          `ssn train {} --out` and a new folder",
         newest.reason,
         run.join(CONFIG).display()
     );
-    unusable_file(run, reason)
+    NnError::file(run, reason)
 }

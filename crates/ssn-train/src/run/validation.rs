@@ -8,14 +8,15 @@ use ssn_data::{Case, Cases, Dataset, Split};
 use ssn_eval::registry::{RATER_DIVERSITY, SAMPLE_DIVERSITY};
 use ssn_eval::scores::{self, CaseScores, ScoreConfig};
 use ssn_eval::{ModelId, case_seed};
+use ssn_io::{ErrorKind, Place};
 use ssn_nn::communicator::{Communicator, all_gather_values};
+use ssn_nn::error::{NnError, Result};
 use ssn_nn::model::Model;
 
 use super::events::{Callback, TrainingEvent};
 use super::folder::ResolvedRun;
 use super::logs::ValidationScores;
 use super::trained::describe;
-use crate::error::{ImageProblem, Result, TrainError};
 use crate::inference::tiles::TileConfig;
 use crate::inference::{InputImage, LatentSamples, WholeImageConfig, WholeImagePrediction, predict};
 
@@ -63,14 +64,16 @@ impl Validator {
             callback.on_event(TrainingEvent::Validating { done: done * size, total });
             match self.validate_case(index, model, callback) {
                 Ok(case) => scores.iter_mut().for_each(|scores| scores.push(Ok(case))),
-                Err(error @ TrainError::Case { problem: ImageProblem::Output { .. }, .. }) => {
-                    scores.iter_mut().for_each(|scores| scores.push(Err(error.to_string())));
-                }
-                Err(TrainError::Stopped) => {
-                    scores = None;
-                    break;
-                }
-                Err(error) => return Err(error),
+                Err(error) => match error.kind() {
+                    ErrorKind::NonFinite => {
+                        scores.iter_mut().for_each(|scores| scores.push(Err(error.to_string())));
+                    }
+                    ErrorKind::Stopped => {
+                        scores = None;
+                        break;
+                    }
+                    _ => return Err(error),
+                },
             }
         }
         let Some(scores) = gather_scores(scores, comm)? else { return Ok(Validation::Stopped) };
@@ -103,7 +106,10 @@ impl Validator {
             })
         });
         let prediction = prediction.map_err(|error| match error {
-            TrainError::Image(problem) => TrainError::Case { id: case.id.clone(), problem },
+            // Errors without a place are those of the image.
+            NnError::Other(error) if error.place == Place::None && error.kind != ErrorKind::Stopped => {
+                error.within(format!("case {} of the validation", case.id)).into()
+            }
             other => other,
         })?;
         let scores = score(case, prediction, &self.cases.classes, self.samples)?;

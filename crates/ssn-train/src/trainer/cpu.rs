@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ssn_core::random::derive_seed;
-use ssn_nn::NnError;
 use ssn_nn::communicator::Communicator;
+use ssn_nn::error::{NnError, Result, refused};
 use ssn_nn::model::Model;
 use ssn_nn::optim::{Optimizer, clip_gradient_norm};
 use ssn_nn::parameters::{Role, StepContext};
@@ -13,7 +13,6 @@ use tch::{Kind, Tensor};
 
 use super::objective::{BatchTensors, LossPhase, StepRandom, fill_latent_noise, forward_loss};
 use super::{Backend, StepInput, StepOutcome};
-use crate::error::{Result, TrainError, refused};
 use crate::parallel::GradientReducer;
 
 /// Steps are computed call by call, and are done when they are begun.
@@ -112,7 +111,7 @@ impl CpuBackend {
             Err(NnError::GradientNorm { of, .. }) => {
                 return Ok(StepOutcome::NotFinite(format!("the gradient of {of}")));
             }
-            Err(other) => return Err(other.into()),
+            Err(other) => return Err(other),
         };
         optimizer.step(learning_rate)?;
         Ok(StepOutcome::Applied { loss: value, ess, gradient_norm })
@@ -140,7 +139,7 @@ impl Backend for CpuBackend {
             for (backup, tensor) in self.backup.iter_mut().zip(buffers(input.model)) {
                 backup.f_copy_(tensor)?;
             }
-            Ok::<_, TrainError>(())
+            Ok::<_, NnError>(())
         })?;
         let outcome = self.attempt(input, optimizer);
         if !matches!(outcome, Ok(StepOutcome::Applied { .. })) {

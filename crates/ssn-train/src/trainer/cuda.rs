@@ -11,8 +11,8 @@ use ssn_cuda::{
     CudaEvent, Graph, ParameterTable, PinnedBuffer, StepLock, StepResults, StepSums, SyncNormReduce,
 };
 use ssn_data::Batch;
-use ssn_nn::NnError;
 use ssn_nn::communicator::{Communicator, all_gather_values};
+use ssn_nn::error::{NnError, Result, refused};
 use ssn_nn::model::Model;
 use ssn_nn::optim::Optimizer;
 use ssn_nn::parameters::{Parameter, StepContext};
@@ -22,7 +22,6 @@ use tch::{COptimizer, Kind, Tensor};
 use super::objective::{LossPhase, StepRandom, fill_latent_noise, forward_loss, patch_size};
 use super::staging::{BatchShape, Staging};
 use super::{Backend, LossConfig, StepInput, StepOutcome};
-use crate::error::{Result, TrainError, refused};
 use crate::parallel::{GpuAllReduce, GradientReducer};
 
 /// The eager steps of a kind before one is captured.
@@ -137,7 +136,7 @@ impl CudaBackend {
             optimizer.parameters().iter().find(|(_, tensor)| tensor.kind() != Kind::Float)
         {
             let problem = "a GPU trains parameters in single precision only";
-            return Err(NnError::Trainable { parameter: name.clone(), problem }.into());
+            return Err(NnError::untrainable(name, problem));
         }
         let count = optimizer.parameters().len();
         let mut gradients = COptimizer::sgd(0.0, 0.0, 0.0, 0.0, false)?;
@@ -276,7 +275,7 @@ impl CudaBackend {
                 };
                 let gradients = steps.gradients(model)?;
                 self.apply(&steps, optimizer, loss, &outputs)?;
-                Ok::<_, TrainError>(gradients)
+                Ok::<_, NnError>(gradients)
             });
             let (graph, gradients) = recorded?;
             steps.fill(model, optimizer, &gradients)?;

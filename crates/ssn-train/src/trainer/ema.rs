@@ -3,9 +3,9 @@
 //! Every step rests on a few items and a few samples, so that the last weights of a training are partly chance. Their
 //! moving average over the last hundreds of steps scatters less.
 
+use ssn_nn::error::{Result, require};
 use tch::Tensor;
 
-use crate::error::{Result, require};
 use ssn_nn::model::Model;
 
 /// The average is updated after each of the first `EACH` steps,
@@ -52,7 +52,7 @@ impl Ema {
             entry.tensor.shallow_clone().f_copy_(average)?;
         }
         self.averages = had;
-        Ok(model.parameters().refresh()?)
+        model.parameters().refresh()
     }
 }
 

@@ -14,12 +14,13 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use ssn_data::Batch;
+use ssn_io::{Error, ErrorKind};
 use ssn_nn::communicator::Communicator;
+use ssn_nn::error::{NnError, Result, refused, require};
 use ssn_nn::model::Model;
 use ssn_nn::optim::{LearningRate, Method, Optimizer};
 use tch::Device;
 
-use crate::error::{Result, TrainError, refused, require};
 use ema::Ema;
 pub use objective::LossConfig;
 pub use ssn_eval::LossKind;
@@ -187,7 +188,7 @@ impl Trainer {
     /// Trains on a batch, whose number must be that of the step.
     ///
     /// # Errors
-    /// [`TrainError::NonFinite`] when the loss or a gradient is not finite: the step is not applied, and weights and
+    /// [`ErrorKind::NonFinite`] when the loss or a gradient is not finite: the step is not applied, and weights and
     /// buffers are as they were. It counts as done: the next batch is another.
     pub fn step(&mut self, batch: &Batch) -> Result<StepReport> {
         self.begin(batch)?;
@@ -223,7 +224,7 @@ impl Trainer {
         }
         let step = self.step - 1;
         match self.backend.finish(&self.model, &mut self.optimizer)? {
-            StepOutcome::NotFinite(what) => Err(TrainError::NonFinite { what, step: step as usize + 1 }),
+            StepOutcome::NotFinite(what) => Err(not_finite(&what, step as usize + 1)),
             StepOutcome::Applied { loss, ess, gradient_norm } => {
                 if let Some(ema) = &mut self.ema {
                     ema.add(&self.model, self.step)?;
@@ -232,4 +233,10 @@ impl Trainer {
             }
         }
     }
+}
+
+/// Returns the error of a step, counted from 1, with a loss or a gradient that is not finite.
+pub(crate) fn not_finite(what: &str, step: usize) -> NnError {
+    let reason = format!("{what} in step {step} is not finite; the step was not applied");
+    Error::new(ErrorKind::NonFinite, reason).into()
 }

@@ -7,6 +7,7 @@ use ssn_core::random::fill_normals_from;
 use ssn_data::Batch;
 use ssn_eval::LossKind;
 use ssn_nn::distribution::LowRankNormal;
+use ssn_nn::error::{NnError, Result, require};
 use ssn_nn::heads::Prediction;
 use ssn_nn::layers::Mode;
 use ssn_nn::loss::{
@@ -16,8 +17,6 @@ use ssn_nn::model::Model;
 use ssn_nn::random::{GpuNoise, NoiseSource, Pairing, StepNoise};
 use ssn_nn::space::Size;
 use tch::{Kind, Tensor};
-
-use crate::error::{Result, TrainError, require};
 
 /// The section `[loss]`.
 ///
@@ -146,7 +145,7 @@ impl LossConfig {
     ) -> Result<(Tensor, Option<Tensor>)> {
         let likelihood = || {
             let result = tempered_loss(distribution, target, noise, self.likelihood_exponent)?;
-            Ok::<_, TrainError>((result.loss, Some(result.ess.f_mean(Kind::Double)?)))
+            Ok::<_, NnError>((result.loss, Some(result.ess.f_mean(Kind::Double)?)))
         };
         if phase != LossPhase::Energy {
             return likelihood();

@@ -3,11 +3,11 @@
 use ssn_core::Lattice;
 use ssn_cuda::PinnedBuffer;
 use ssn_data::Batch;
+use ssn_nn::error::{NnError, Result, refused};
 use ssn_nn::loss::Target;
 use tch::{Device, Kind, Tensor};
 
 use super::objective::{BatchTensors, grids, patch_size};
-use crate::error::{Result, TrainError, refused};
 
 /// A batch on the device, and the next one on its way.
 pub(super) struct Staging {
@@ -61,7 +61,7 @@ impl Staging {
             shape.has_mask.then(|| Tensor::f_zeros([b, d, h, w], (Kind::Uint8, device))).transpose()?;
         let slot = || {
             let labels = batch.targets.len() + mask.as_ref().map_or(0, Tensor::numel);
-            Ok::<_, TrainError>(Slot {
+            Ok::<_, NnError>(Slot {
                 images: PinnedBuffer::new(batch.images.len())?,
                 labels: PinnedBuffer::new(labels)?,
                 on_device: room()?,

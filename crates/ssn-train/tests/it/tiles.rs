@@ -7,10 +7,10 @@ use std::ops::ControlFlow;
 use ssn_core::LowRankNormal;
 use ssn_core::distribution::Values;
 use ssn_eval::Region;
+use ssn_io::ErrorKind;
 use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, TorchScriptConfig};
 use ssn_nn::layers::NormKind;
 use ssn_nn::{Execution, HeadConfig, Mode, Model, ModelConfig, Precision, Prediction, StochasticConfig};
-use ssn_train::TrainError;
 use ssn_train::inference::tiles::TileConfig;
 use ssn_train::inference::{
     InputImage, Storage, WholeImageConfig, WholeImagePrediction, never_stop, predict,
@@ -358,7 +358,7 @@ fn tiles_are_counted_and_work_stops_between_them() {
         if done < 16 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     let stopped = predict(&model, &image, &config, until_second).unwrap_err();
-    assert!(matches!(stopped, TrainError::Stopped), "{stopped}");
+    assert_eq!(stopped.kind(), ErrorKind::Stopped, "{stopped}");
     assert_eq!(seen, [0, 16]);
 }
 

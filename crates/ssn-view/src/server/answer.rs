@@ -10,12 +10,12 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
+use ssn_io::Result;
 
 use super::guard::{Rules, Wanted};
 use super::library::{Library, Shelf};
 use super::opening::Opening;
-use crate::error::Result;
-use crate::page::{self, Origin, PAGE};
+use crate::page::{self, Origin, PAGE, damaged};
 
 /// What every answer says to the browser beside its content.
 const ALWAYS: [(HeaderName, &str); 7] = [
@@ -42,7 +42,7 @@ pub(super) struct ServerState {
 impl ServerState {
     pub(super) fn new(rules: Rules, library: Library) -> Result<Self> {
         let policy = HeaderValue::from_str(&page::policy(PAGE, Origin::Server))
-            .map_err(|_| crate::error::ViewError::Page("its policy is no text"))?;
+            .map_err(|_| damaged("its policy is no text"))?;
         Ok(Self { rules, shelf: Arc::new(Shelf::new(library)?), policy, opening: Opening::new()? })
     }
 

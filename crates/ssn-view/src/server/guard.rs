@@ -7,8 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, ORIGIN, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
-
-use crate::error::{Result, ViewError};
+use ssn_io::{Error, Result};
 
 /// The port of addresses that name none.
 const HTTP_PORT: u16 = 80;
@@ -135,8 +134,9 @@ fn is_usual(address: IpAddr) -> bool {
 /// A random text of 32 bytes from the operating system, in letters that may stand in an address.
 pub(super) fn secret() -> Result<String> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| ViewError::Start(format!("the system gives no random numbers: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Error::internal(format!("cannot start the server: the system gives no random numbers: {error}"))
+    })?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 

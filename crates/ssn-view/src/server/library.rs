@@ -6,10 +6,10 @@ use std::thread;
 
 use hyper::body::Bytes;
 use serde_json::{Value, json};
+use ssn_io::Result;
 use tokio::sync::{Mutex as Turn, oneshot};
 
 use super::guard::secret;
-use crate::error::Result;
 use crate::scores::{CaseHeadline, columns};
 
 /// Bytes of packages that are kept for the next time.

@@ -9,6 +9,7 @@ mod library;
 mod opening;
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::SockRef;
+use ssn_io::{Error, ErrorKind, Result};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -26,7 +28,6 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::error::{Result, ViewError};
 use answer::ServerState;
 use guard::Rules;
 pub use library::{Library, Listed};
@@ -77,14 +78,17 @@ impl Server {
     /// # Errors
     /// A port that is in use, and an address that this machine does not have.
     pub fn bind(host: IpAddr, port: u16, library: Library, limits: ServerLimits) -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| ViewError::Start(error.to_string()))?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
         let address = SocketAddr::new(host, port);
         let listen = |source: std::io::Error| match source.kind() {
-            std::io::ErrorKind::AddrInUse => ViewError::PortInUse { address },
-            _ => ViewError::Listen { address, source },
+            std::io::ErrorKind::AddrInUse => {
+                Error::usage(format!("port {} of {} is in use", address.port(), address.ip()))
+                    .advise("choose another with --port, or leave it out for any free one")
+            }
+            _ => Error::new(ErrorKind::Io, format!("cannot serve at {address}: {source}"))
+                .advise("choose another address with --host or --port")
+                .caused_by(source),
         };
         let listener = {
             let _inside = runtime.enter();
@@ -130,7 +134,7 @@ impl Server {
     /// the server ends; so is the folder, if it is empty then.
     ///
     /// # Errors
-    /// [`ViewError::OpeningFile`] when the folder cannot be made or belongs to somebody else.
+    /// When the folder cannot be made or belongs to somebody else.
     pub fn write_opening_page(&self, folder: &Path) -> Result<PathBuf> {
         self.state.opening().write_file(folder, &self.opening_url())
     }
@@ -158,12 +162,17 @@ impl Server {
     pub fn run_until_stopped(self, first: impl FnOnce(&Self)) -> Result<()> {
         let stopped = {
             let _inside = self.runtime.enter();
-            stopped().map_err(|error| ViewError::Start(error.to_string()))?
+            stopped().map_err(cannot_start)?
         };
         first(&self);
         self.run(stopped);
         Ok(())
     }
+}
+
+/// Returns the error of a system that gives the server no place to run.
+fn cannot_start(reason: impl Display) -> Error {
+    Error::internal(format!("cannot start the server: {reason}"))
 }
 
 /// Connections that may wait to be taken. The system loses further ones, whose clients try again only after a second.

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use ssn_io::{Error, Result};
 use tempfile::{Builder, TempPath};
 
 use super::guard::{same, secret};
-use crate::error::{Result, ViewError};
 
 /// How long the code may be used.
 pub(super) const OPENING_TIME: Duration = Duration::from_secs(120);
@@ -60,7 +60,7 @@ impl Opening {
 
     /// Writes a file into a folder that leads to an address with the code, and removes it once the code is of no use.
     pub(super) fn write_file(&self, folder: &Path, url: &str) -> Result<PathBuf> {
-        let failed = |source| ViewError::OpeningFile { folder: folder.to_owned(), source };
+        let failed = |source| Error::system("write into", folder, source);
         let file = RedirectFile::write(folder, url).map_err(failed)?;
         let path = file.path.to_path_buf();
         if let Some(open) = self.open().as_mut() {

@@ -4,9 +4,10 @@ use std::io::Read;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ssn_view::{CaseHeadline, ExportCase, ViewError, export};
+use ssn_io::{Error, Result};
+use ssn_view::{CaseHeadline, ExportCase, export};
 
-type Case = Result<ExportCase, ViewError>;
+type Case = Result<ExportCase>;
 
 fn case(name: &str, package: Vec<u8>) -> ExportCase {
     ExportCase { name: name.to_owned(), scores: None, package }
@@ -53,7 +54,7 @@ fn nothing_is_left_of_a_file_that_fails() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cases.html");
     std::fs::write(&path, "before").unwrap();
-    let refusal = || ViewError::Parts { case: "b".to_owned(), reason: "no".to_owned() };
+    let refusal = || Error::case("b", "no");
     let cases: [Case; 2] = [Ok(case("a", vec![1; 100])), Err(refusal())];
     let error = export(&path, cases.into_iter()).unwrap_err();
     assert_eq!(error.to_string(), "case b: no");

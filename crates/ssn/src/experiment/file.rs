@@ -9,7 +9,7 @@ use ssn_data::config::explain;
 use ssn_io::{Limits, read_bytes};
 use toml::Table;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// An experiment: networks that are compared on one dataset, or the toy problem.
 #[derive(Debug, Clone, Deserialize)]
@@ -134,9 +134,8 @@ impl Experiment {
     /// # Errors
     /// One sentence about the first thing that is wrong, with its line where it has one.
     pub fn read(path: &Path) -> Result<(Self, String)> {
-        let wrong = |reason: &str| Error::new(ErrorKind::BadData, format!("{}: {reason}", path.display()));
-        let bytes =
-            read_bytes(path, &Limits::default()).map_err(|error| Error::new(ErrorKind::BadData, error))?;
+        let wrong = |reason: &str| Error::data(path, reason);
+        let bytes = read_bytes(path, &Limits::default()).map_err(Error::mismatch)?;
         let text = String::from_utf8(bytes).map_err(|_| wrong("it is no text; name an experiment file"))?;
         let experiment: Self = toml::from_str(&text).map_err(|error| wrong(&explain(&text, &error)))?;
         experiment.check().map_err(|reason| wrong(&reason))?;

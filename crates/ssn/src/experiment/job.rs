@@ -77,8 +77,7 @@ impl Record {
     /// Writes the record.
     fn write(&self, path: &Path) -> Result<()> {
         make_folder(path.parent().unwrap_or(Path::new("")))?;
-        let text =
-            serde_json::to_string_pretty(self).map_err(|error| Error::new(ErrorKind::Internal, error))?;
+        let text = serde_json::to_string_pretty(self).map_err(Error::internal)?;
         write_file(path, (text + "\n").as_bytes())
     }
 }
@@ -175,7 +174,7 @@ impl Job {
         if checkpoint == CheckpointChoice::Best && self.record().best_validation.is_none() {
             let message = "no validation scored it, so that no checkpoint is the best: the dataset has no \
                            validation cases; give it some (data.split), or leave checkpoint out";
-            return Err(Error::new(ErrorKind::BadData, message));
+            return Err(Error::mismatch(message));
         }
         let device = context.config.device;
         let config = PredictConfig {

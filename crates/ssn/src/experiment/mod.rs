@@ -12,7 +12,7 @@ mod work;
 use ssn_eval::ExperimentConfig;
 
 use crate::control::Control;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::toy::{ToySolution, solve_toy};
 use crate::work_folder::{is_begun, make_folder, write_file, write_images};
 use file::{Experiment, Toy};
@@ -112,7 +112,7 @@ fn run_toy(
     {
         let message = "the toy problem has neither data nor rows: leave --data, --set, --only and --seeds out, and \
                        change the file";
-        return Err(Error::new(ErrorKind::Usage, message));
+        return Err(Error::usage(message));
     }
     let reduced = plan::chosen(config, experiment.reduced.clone())?;
     let (out, mark) = (plan::out(config), plan::toy_mark(config, text));

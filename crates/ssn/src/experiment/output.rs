@@ -11,7 +11,7 @@ use ssn_report::figures::{AblationAxes, AblationPoint, ablation_figure, png_from
 
 use super::finished::{Average, Finished, Run};
 use super::plan::Plan;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::text;
 
 /// A column of scores: its heading, the figure's name, its factor, and its decimals.
@@ -208,7 +208,7 @@ pub fn csv(rows: &[Finished<'_>]) -> String {
 /// The text of `results.json`.
 pub fn json(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> Result<String> {
     let rows = rows.iter().map(row).collect::<Result<Vec<Value>, _>>();
-    let rows = rows.map_err(|error| Error::new(ErrorKind::Internal, error))?;
+    let rows = rows.map_err(Error::internal)?;
     let all = json!({
         "title": plan.title, "samples": plan.mark.samples, "folds": plan.mark.folds, "rows": rows, "failed": failed
     });
@@ -282,7 +282,7 @@ pub fn figures(title: &str, rows: &[Finished<'_>]) -> Result<Vec<(String, Vec<u8
             continue;
         }
         let svg = ablation_figure(AblationAxes { title, x: named[0].0, y }, &points);
-        let png = png_from_svg(&svg, PNG_SCALE).map_err(|error| Error::new(ErrorKind::Internal, error))?;
+        let png = png_from_svg(&svg, PNG_SCALE).map_err(Error::internal)?;
         files.extend([(format!("{name}.png"), png), (format!("{name}.svg"), svg.into_bytes())]);
     }
     Ok(files)

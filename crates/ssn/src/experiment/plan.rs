@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use ssn_data::SyntheticConfig;
 use ssn_eval::{CheckpointChoice, ExperimentConfig};
-use ssn_train::TrainError;
+use ssn_io::Place;
+use ssn_nn::NnError;
 use ssn_train::run::{ConfigSources, Override, RunPreset, join_torchscript};
 use toml::{Table, Value};
 
 use super::file::{Experiment, Reduced, Row, last};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::work_folder::{data_section, is_begun, occupied, write_file};
 
 /// The experiment in its folder: the settings that its results depend on, which mark the folder.
@@ -180,27 +181,27 @@ impl Plan {
         let rows: Vec<String> = self.rows.iter().map(Row::label).collect();
         let message =
             format!("no row has {} in its name; the rows are: {}", only.join(" or "), rows.join(", "));
-        Err(Error::new(ErrorKind::Usage, message))
+        Err(Error::usage(message))
     }
 
     /// Refuses settings of a row that a training would refuse.
     fn check(&self, options: &ExperimentConfig, row: &Row) -> Result<()> {
         let wrong = |reason: String| {
-            Error::new(
-                ErrorKind::BadData,
-                format!("{}, row {:?}: {reason}", options.file.display(), row.label()),
-            )
+            Error::mismatch(format!("{}, row {:?}: {reason}", options.file.display(), row.label()))
         };
         let preset = row.preset.as_deref().map(RunPreset::parse).transpose().map_err(wrong)?;
         let mut settings = vec![];
         for written in row.set.iter().chain(&fold_settings(self.mark.folds, 0)) {
             settings.push(Override::parse(written).map_err(|reason| wrong(format!("{written}: {reason}")))?);
         }
-        let file = Some((self.out.join(CONFIG), self.config.clone()));
+        let path = self.out.join(CONFIG);
+        let file = Some((path.clone(), self.config.clone()));
         let checked = ConfigSources { preset, file, overrides: settings }.config();
         let config = checked.map_err(|error| match error {
             // Lines are those of a file that is not there yet.
-            TrainError::Config { reason, .. } => wrong(without_line(&reason).to_owned()),
+            NnError::Other(Error { place: Place::File(file), reason, .. }) if file == path => {
+                wrong(without_line(&reason).to_owned())
+            }
             other => wrong(other.to_string()),
         })?;
         if self.mark.checkpoint == CheckpointChoice::Best && config.training.validate_every == 0 {
@@ -259,7 +260,7 @@ impl Plan {
             row.label(),
             runs.display()
         );
-        Err(Error::new(ErrorKind::Usage, message))
+        Err(Error::usage(message))
     }
 }
 
@@ -366,7 +367,7 @@ pub fn chosen(options: &ExperimentConfig, reduced: Option<Reduced>) -> Result<Op
                 "{} has no section [reduced]; add one, or leave --reduced out",
                 options.file.display()
             );
-            Err(Error::new(ErrorKind::Usage, message))
+            Err(Error::usage(message))
         }
     }
 }
@@ -375,7 +376,7 @@ pub fn chosen(options: &ExperimentConfig, reduced: Option<Reduced>) -> Result<Op
 fn groups(options: &ExperimentConfig, masks: &[String]) -> Result<Vec<(String, Vec<String>)>> {
     let parse = |mask: &String| {
         ssn_eval::scores::Group::parse(mask).map_err(|reason| {
-            Error::new(ErrorKind::BadData, format!("{}, masks: {mask:?}: {reason}", options.file.display()))
+            Error::mismatch(format!("{}, masks: {mask:?}: {reason}", options.file.display()))
         })
     };
     masks.iter().map(parse).collect()
@@ -424,5 +425,5 @@ fn without_line(reason: &str) -> &str {
 }
 
 fn internal(error: impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Internal, error)
+    Error::internal(error)
 }

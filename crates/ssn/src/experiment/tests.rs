@@ -35,7 +35,7 @@ fn every_experiment_of_the_repository_is_accepted() {
             let rows = experiment.rows.len();
             match Plan::new(&config, experiment) {
                 Ok(plan) => assert_eq!(plan.rows.len(), rows),
-                Err(failure) => refused.push(failure.message),
+                Err(failure) => refused.push(failure.to_string()),
             }
         }
     }
@@ -91,7 +91,7 @@ fn rows_are_changed_by_the_reduced_version_and_the_command_line_in_this_order() 
         synthetic.config
     );
     assert_ne!(synthetic.mark, reduced.mark);
-    assert!(plan(&all).wanted(&["nothing".to_owned()]).unwrap_err().message.contains("the rows are: a"));
+    assert!(plan(&all).wanted(&["nothing".to_owned()]).unwrap_err().to_string().contains("the rows are: a"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use ssn_eval::registry::GED2;
 use super::job::Context;
 use super::plan::Job;
 use crate::error::{Error, ErrorKind, Result, of_panic};
-use crate::work_folder::STOPPED;
+use crate::work_folder::stopped_work;
 
 /// What came of all jobs.
 #[derive(Default)]
@@ -33,21 +33,20 @@ impl<'a> Done<'a> {
         }
         let label = job.label(context.plan);
         // At once, since it may take days until the end.
-        say(context, &format!("failed: {label}: {}", error.message));
+        say(context, &format!("failed: {label}: {error}"));
         self.failed.push((job, error));
     }
 
     /// The sentences about what failed.
     pub fn notes(&self, context: Context<'_>) -> Vec<String> {
-        let note =
-            |(job, failure): &(&Job, Error)| format!("{}: {}", job.label(context.plan), failure.message);
+        let note = |(job, failure): &(&Job, Error)| format!("{}: {failure}", job.label(context.plan));
         self.failed.iter().map(note).collect()
     }
 
     /// How the verb ends: as the first that failed, unless it was stopped.
     pub fn outcome(&self, context: Context<'_>) -> Result<()> {
         if self.is_stopped {
-            return Err(Error::new(ErrorKind::Stopped, STOPPED));
+            return Err(stopped_work());
         }
         let Some((_, first)) = self.failed.first() else { return Ok(()) };
         let notes = self.notes(context);
@@ -72,7 +71,7 @@ pub fn do_all<'a>(jobs: &'a [(Job, bool)], context: Context<'_>) -> Result<Done<
         let is_new = !job.record().is_scored;
         if is_new && should_stop() {
             // It is scored when the experiment goes on; what was scored before is only read.
-            return Err(Error::new(ErrorKind::Stopped, STOPPED));
+            return Err(stopped_work());
         }
         let evaluated = job.evaluate(context)?;
         say(context, &told(job, &evaluated, context));
@@ -105,7 +104,8 @@ pub fn do_all<'a>(jobs: &'a [(Job, bool)], context: Context<'_>) -> Result<Done<
                 }
                 Err(failure) => {
                     // The same twice before any step, such as a dataset or a GPU that cannot be used, meets all others.
-                    let same = done.failed.last().is_some_and(|(_, last)| last.message == failure.message);
+                    let same =
+                        done.failed.last().is_some_and(|(_, last)| last.to_string() == failure.to_string());
                     done.note(job, failure, context);
                     same && !job.is_begun()
                 }
@@ -121,9 +121,7 @@ pub fn do_all<'a>(jobs: &'a [(Job, bool)], context: Context<'_>) -> Result<Done<
             }
         }
         drop(to_score);
-        scorer
-            .join()
-            .map_err(|_| Error::new(ErrorKind::Internal, "the thread that scores failed; please report this"))
+        scorer.join().map_err(|_| Error::internal("the thread that scores failed; please report this"))
     })?;
     scored.sort_by_key(|(number, _)| *number);
     for (number, found) in scored {
@@ -173,7 +171,7 @@ mod tests {
     #[test]
     fn scores_come_in_order_and_a_failure_is_that_of_one_job() {
         let score = |job: usize| match job {
-            1 => Err(Error::new(ErrorKind::BadData, "no raters")),
+            1 => Err(Error::mismatch("no raters")),
             2 => panic!("a defect"),
             _ => Ok(10 * job),
         };

@@ -240,9 +240,9 @@ fn an_ensemble_of_folds_refuses_cases_that_a_member_trained_on() {
     let refused = predict(&ensemble("out", None), Control::default()).unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Usage);
     assert!(
-        refused.message.contains("trained on") && refused.message.contains("its own run"),
+        refused.to_string().contains("trained on") && refused.to_string().contains("its own run"),
         "{}",
-        refused.message
+        refused.to_string()
     );
     assert!(predict(&ensemble("out", Some(Part::Validation)), Control::default()).is_err());
     predict(&ensemble("all", Some(Part::All)), Control::default()).unwrap();
@@ -266,7 +266,11 @@ fn another_image_of_the_same_name_replaces_nothing() {
     let before = fs::read(out.join("case.ssn.safetensors")).unwrap();
     for _ in 0..2 {
         let refused = predict_to(&config.out, out.clone(), &[&second]).unwrap_err();
-        assert!(refused.message.contains("another image that is also called case"), "{}", refused.message);
+        assert!(
+            refused.to_string().contains("another image that is also called case"),
+            "{}",
+            refused.to_string()
+        );
         assert_eq!(fs::read(out.join("case.ssn.safetensors")).unwrap(), before);
     }
     // An image that changed in its place is predicted again.
@@ -319,7 +323,11 @@ fn running_statistics_of_a_torchscript_network_are_those_of_all_ranks() {
         settings.iter().map(String::as_str).chain(["training.sync_batch_norm=always"]),
     );
     let refused = train_on(2, &config, None).unwrap_err();
-    assert!(refused.message.contains("batch norm sees only the items of its rank"), "{}", refused.message);
+    assert!(
+        refused.to_string().contains("batch norm sees only the items of its rank"),
+        "{}",
+        refused.to_string()
+    );
     let config = lab.run("run", "small", settings.iter().map(String::as_str));
     train_on(2, &config, None).unwrap();
     let log = fs::read_to_string(config.out.join("log.txt")).unwrap();
@@ -376,5 +384,5 @@ fn the_same_name_of_another_model_is_told_apart() {
     fs::remove_dir_all(&config.out).unwrap();
     train_on(1, &TrainConfig { seed: Some(5), ..config.clone() }, None).unwrap();
     let refused = predict_to(&config.out, lab.path("out"), &[]).unwrap_err();
-    assert!(refused.message.matches("with the SHA-256").count() == 2, "{}", refused.message);
+    assert!(refused.to_string().matches("with the SHA-256").count() == 2, "{}", refused.to_string());
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Serialize;
 use ssn_data::text::counted;
 use ssn_eval::ErrorKind;
-use ssn_view::{ExportCase, Exported, Library, Listed, Packing, Server, ServerLimits, ViewError, export};
+use ssn_view::{ExportCase, Exported, Library, Listed, Packing, Server, ServerLimits, export};
 
 use crate::args::{Global, ViewArgs};
 use crate::exit::{Failure, json, print, tell};
@@ -134,22 +134,4 @@ fn check_host(args: &ViewArgs) -> Result<(), Failure> {
         "--host {host} lets other machines reach the page, unencrypted; add --allow-remote if that is meant"
     );
     Err(Failure::new(ErrorKind::Usage, message))
-}
-
-impl From<ViewError> for Failure {
-    fn from(error: ViewError) -> Self {
-        failure(error)
-    }
-}
-
-/// A failure of the viewer: of the system, of what was asked for, or of the data.
-pub(crate) fn failure(error: ViewError) -> Failure {
-    let kind = match error {
-        ViewError::Prediction(error) => return error.into(),
-        ViewError::Write(_) | ViewError::Listen { .. } | ViewError::OpeningFile { .. } => ErrorKind::Io,
-        ViewError::PortInUse { .. } | ViewError::ExportTooLarge { .. } => ErrorKind::Usage,
-        ViewError::Start(_) | ViewError::Page(_) => ErrorKind::Internal,
-        ViewError::Parts { .. } | ViewError::Core(_) | ViewError::TooLarge { .. } => ErrorKind::BadData,
-    };
-    Failure::new(kind, error)
 }

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Problem, refused};
 use crate::formats::dicom::slice::{
     Attribute, BITS_ALLOCATED, COLUMNS, EXPORT, FRAMES, LARGEST_FRACTION, MODALITY, ORIENTATION,
     PIXEL_SPACING, POSITION, Place, Plane, ROWS, SEGMENTATION_TYPE, SPACING_BETWEEN_SLICES, Slice, Tag,
@@ -16,6 +15,7 @@ use crate::formats::seg_nrrd::Segment;
 use crate::formats::text_header::{checked_geometry, missing, shown};
 use crate::geometry::Geometry;
 use crate::limits::{Limits, check_left};
+use crate::problem::{Problem, refused};
 use crate::volume::{Image, Voxels};
 
 const SEGMENTS: Tag = (0x0062, 0x0002);

@@ -15,11 +15,11 @@ use dicom_transfer_syntax_registry::entries::{
     EXPLICIT_VR_BIG_ENDIAN, EXPLICIT_VR_LITTLE_ENDIAN, IMPLICIT_VR_LITTLE_ENDIAN,
 };
 
-use crate::error::{Problem, catch_panic, refused};
 use crate::formats::raster::parse_jpeg_of;
 use crate::formats::text_header::{missing, normal, shown};
 use crate::limits::Limits;
 use crate::open::open_file;
+use crate::problem::{Problem, catch_panic, refused};
 use crate::volume::{ByteOrder, VoxelType, Voxels};
 
 /// Group and element.

@@ -2,7 +2,7 @@
 //!
 //! This module knows where numbers lie and how they are stored, not what they mean.
 
-use crate::error::{Problem, refused};
+use crate::problem::{Problem, refused};
 use crate::volume::ByteOrder;
 
 /// The version of the format.

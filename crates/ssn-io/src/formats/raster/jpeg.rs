@@ -5,9 +5,9 @@ use std::io::Read;
 use jpeg_decoder::{CodingProcess, ColorTransform, Decoder, Error, PixelFormat};
 
 use super::{check_claim, check_exif, planes, unsupported};
-use crate::error::{Problem, catch_panic, refused};
 use crate::geometry::Geometry;
 use crate::limits::{Limits, check_left, memory_of};
+use crate::problem::{Problem, catch_panic, refused};
 use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// Scans of a file. Encoders write about ten; each one visits every block.

@@ -19,8 +19,8 @@ pub(crate) use jpeg::parse_jpeg_of;
 pub use png::{encode_png, parse_png, parse_png_labels};
 pub use tiff::{encode_tiff, parse_tiff, parse_tiff_labels};
 
-use crate::error::{Problem, refused};
 use crate::geometry::Geometry;
+use crate::problem::{Problem, refused};
 use crate::volume::Image;
 
 /// A feature that is not read.

@@ -5,9 +5,9 @@ use std::io::Cursor;
 use png::{BitDepth, ColorType, DecodeOptions, Decoder, DecodingError, Encoder, EncodingError};
 
 use super::{check_claim, check_exif, check_plain, interleave, planes, transparent, unpack, unsupported};
-use crate::error::{Problem, catch_panic, refused};
 use crate::geometry::Geometry;
 use crate::limits::{Limits, check_left, memory_of};
+use crate::problem::{Problem, catch_panic, refused};
 use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// Bytes of the longest row: a million pixels with four samples of 16 bit.

@@ -11,9 +11,9 @@ use tiff::tags::{Tag, Type, ValueBuffer};
 use tiff::{ColorType, TiffError};
 
 use super::{check_claim, check_orientation, check_plain, interleave, planes, unpack, unsupported};
-use crate::error::{Problem, catch_panic, refused};
 use crate::geometry::Geometry;
 use crate::limits::{Limits, check_left, memory_of};
+use crate::problem::{Problem, catch_panic, refused};
 use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// Neither LZW (4095 bytes from 12 bits) nor PackBits expand by more than this.

@@ -35,7 +35,7 @@ pub struct ImportedModel {
 
 /// Reads the authors' `.pt` file of a DeepMedic.
 pub fn import(path: &Path, execution: Execution) -> Result<ImportedModel> {
-    let problem = |reason: String| NnError::File { path: path.to_owned(), reason };
+    let problem = |reason: String| NnError::file(path, reason);
     let limits = Limits::default();
     let bytes = read_bytes(path, &limits).map_err(|error| problem(error.problem.to_string()))?;
     let tensors = torch_file::parse(&bytes, &limits).map_err(|error| problem(error.to_string()))?;

@@ -7,6 +7,7 @@ use safetensors::{Dtype, SafeTensors};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use ssn_io::Error;
 use ssn_io::hex::hex;
 use tch::{Device, Kind, Tensor};
 
@@ -128,7 +129,7 @@ pub fn named<'a>(
 }
 
 fn wrong_kind(value: String) -> NnError {
-    NnError::Parameter { field: "the type of a tensor", value, expected: "F32, F64 or I64" }
+    Error::setting("the type of a tensor", value, "F32, F64 or I64").into()
 }
 
 fn hash(description: &str, tensors: &[StoredTensor]) -> String {

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ssn_io::hex::hex;
-use ssn_io::{Limits, read_bytes, write_atomically};
+use ssn_io::{Error, Limits, read_bytes, write_atomically};
 use tch::{CModule, Kind, Tensor};
 
 pub use authors::{ImportedModel, import, our_name};
@@ -44,19 +44,17 @@ impl LoadReport {
 /// Copies tensors by name into a network. Nothing is changed if a shape does not fit.
 ///
 /// # Errors
-/// [`NnError::Weights`] for the first tensor whose shape is not that of the network's.
+/// An error for the first tensor whose shape is not that of the network's.
 pub fn assign(parameters: &Parameters, tensors: &[(String, Tensor)]) -> Result<LoadReport> {
     let mut report = LoadReport::default();
     for (name, tensor) in tensors {
         match parameters.get(name) {
             None => report.unexpected.push(name.clone()),
             Some(place) if place.size() != tensor.size() => {
-                return Err(NnError::Weights {
-                    layer: name.clone(),
-                    found: tensor.size(),
-                    expected: place.size(),
-                    advice: setting_of(name).to_owned(),
-                });
+                let (found, expected) = (tensor.size(), place.size());
+                let reason =
+                    format!("{name} has shape {found:?} in the file and {expected:?} in the network");
+                return Err(Error::mismatch(reason).advise(setting_of(name)).into());
             }
             Some(_) => report.matched.push(name.clone()),
         }
@@ -116,16 +114,15 @@ pub fn save(path: &Path, model: &Model) -> Result<()> {
 /// Writes a network like [`save`], with metadata of the caller.
 pub fn save_with<M: Serialize>(path: &Path, model: &Model, metadata: Option<&M>) -> Result<()> {
     let bytes = to_bytes(model, metadata)?;
-    write_atomically(path, |out| out.write_all(&bytes))
-        .map_err(|error| NnError::Save { path: path.to_owned(), source: error.source })
+    write_atomically(path, |out| out.write_all(&bytes)).map_err(|error| NnError::unsaved(path, error.source))
 }
 
 /// Reads a network. Nothing in the file is executed, unless its backbone is TorchScript.
 ///
 /// # Errors
-/// [`NnError::File`] when the file is not one of ours, is damaged, or is incomplete.
+/// A file that is not one of ours, is damaged, or is incomplete.
 pub fn load<M: DeserializeOwned>(path: &Path, execution: Execution) -> Result<LoadedModel<M>> {
-    let problem = |reason: String| NnError::File { path: path.to_owned(), reason };
+    let problem = |reason: String| NnError::file(path, reason);
     let bytes = read_bytes(path, &Limits::default()).map_err(|error| problem(error.problem.to_string()))?;
     let (Description { model: config, metadata }, tensors) = decode(&bytes).map_err(problem)?;
     let torchscript = tensors.iter().find(|stored| stored.name == TORCHSCRIPT).map(|stored| &stored.bytes);
@@ -170,7 +167,7 @@ pub fn to_bytes<M: Serialize>(model: &Model, metadata: Option<&M>) -> Result<Vec
             tensors.push(StoredTensor::new(&entry.name, &entry.tensor)?);
         }
     }
-    let problem = |reason| NnError::File { path: "the model".into(), reason };
+    let problem = |reason| NnError::file(Path::new("the model"), reason);
     encode(&Description { model: model.config().clone(), metadata }, tensors).map_err(problem)
 }
 
@@ -200,7 +197,7 @@ pub fn save_torchscript(path: &Path, model: Model, image: [i64; 5]) -> Result<()
     if let Some(error) = failed {
         return Err(error);
     }
-    let save = |source| NnError::Save { path: path.to_owned(), source };
+    let save = |source| NnError::unsaved(path, source);
     let folder = tempfile::tempdir().map_err(save)?;
     let aside = folder.path().join("module.pt");
     module.save(&aside)?;
