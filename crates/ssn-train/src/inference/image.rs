@@ -1,8 +1,7 @@
 //! An image on the host and the parts of it that tiles need.
 
-use ssn_core::Window;
+use ssn_core::{Region, Window};
 use ssn_data::mask_box;
-use ssn_eval::Region;
 use ssn_nn::heads::Prediction;
 use ssn_nn::layers::Mode;
 use ssn_nn::model::Model;

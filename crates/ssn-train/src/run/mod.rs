@@ -22,7 +22,7 @@ pub use inputs::RunInputs;
 pub use logs::ValidationScores;
 pub use metadata::{ModelMetadata, Provenance};
 pub use sources::{ConfigSources, Override, RunPreset, join_torchscript};
-pub use ssn_eval::CheckpointChoice;
+pub use ssn_args::CheckpointChoice;
 pub use trained::TrainedModel;
 pub use training_cases::TrainingCases;
 pub use training_loop::{Run, StopReason, Throughput};

@@ -22,7 +22,7 @@ use tch::Device;
 use crate::error::{Result, TrainError, refused, require};
 use ema::Ema;
 pub use objective::LossConfig;
-pub use ssn_eval::LossKind;
+pub use ssn_args::LossKind;
 
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq)]

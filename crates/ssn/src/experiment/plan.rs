@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use ssn_args::{CheckpointChoice, ExperimentConfig};
 use ssn_data::SyntheticConfig;
-use ssn_eval::{CheckpointChoice, ExperimentConfig};
 use ssn_train::TrainError;
 use ssn_train::run::{ConfigSources, Override, RunPreset, join_torchscript};
 use toml::{Table, Value};
@@ -374,7 +374,7 @@ pub fn chosen(options: &ExperimentConfig, reduced: Option<Reduced>) -> Result<Op
 /// Masks as `name=class+class`.
 fn groups(options: &ExperimentConfig, masks: &[String]) -> Result<Vec<(String, Vec<String>)>> {
     let parse = |mask: &String| {
-        ssn_eval::scores::Group::parse(mask).map_err(|reason| {
+        ssn_args::Group::parse(mask).map_err(|reason| {
             Error::new(ErrorKind::BadData, format!("{}, masks: {mask:?}: {reason}", options.file.display()))
         })
     };
