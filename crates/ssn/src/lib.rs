@@ -48,7 +48,7 @@ pub use ssn_eval as eval;
 pub use ssn_eval::{evaluate, sample};
 pub use ssn_io as io;
 pub use ssn_nn as nn;
-pub use ssn_report::{ReportConfig, report};
+pub use ssn_report::{ReportConfig, ReportFiles, report};
 pub use ssn_train as training;
 pub use toy::{ToySolution, solve_toy};
 pub use train::{TrainedRun, check_config, train, train_parallel};

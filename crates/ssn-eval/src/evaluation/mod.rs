@@ -23,7 +23,7 @@ pub use import::import;
 use matching::load_raters;
 pub use matching::{Job, Plan, check_classes, load_with_image, open, open_of, places};
 pub use ssn_args::{EvaluateConfig, OtherTool, Part};
-pub use summary::{Evaluation, Figure, Scored, Settings, cases_csv, raters_csv};
+pub use summary::{CaseOverlaps, Evaluation, Figure, Overlaps, Scored, Settings, cases_csv, raters_csv};
 use swapped::swapped_classes;
 
 use crate::error::{EvalError, Result};

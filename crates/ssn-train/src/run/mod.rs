@@ -15,7 +15,7 @@ mod training_cases;
 mod training_loop;
 mod validation;
 
-pub use config::{ModelSection, OptimizerSection, RunConfig, SyncBatchNorm, TrainingSection};
+pub use config::{ModelSection, OptimizerSection, PlanSection, RunConfig, SyncBatchNorm, TrainingSection};
 pub use events::{Callback, TrainingEvent};
 pub use folder::{CONFIG, FrozenRun, ResolvedRun, RunFolder, resolve};
 pub use inputs::RunInputs;
