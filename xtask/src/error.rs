@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// How a run of `cargo xtask` ended. The codes above 2 are those of `sysexits.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub(crate) enum Exit {
     Success,
     /// The command line asks for something that cannot be done; `clap` uses the same number.
     Usage,

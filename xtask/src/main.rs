@@ -7,6 +7,7 @@
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+mod api;
 mod bench;
 mod check_cuda;
 mod checkout;
@@ -35,6 +36,7 @@ enum Command {
     Test(test::Args),
     Demo(demo::Args),
     Docs(docs::Args),
+    Api(api::Args),
     Golden(golden::Args),
     Bench(bench::Args),
     CheckCuda(check_cuda::Args),
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Docs(args) => docs::run(&args),
+        Command::Api(args) => api::run(&args),
         Command::Golden(args) => golden::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::CheckCuda(args) => check_cuda::run(&args),

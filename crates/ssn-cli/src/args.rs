@@ -4,12 +4,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use ssn_data::Shard;
-use ssn_eval::{
-    DemoConfig, ErrorKind, EvaluateConfig, ExperimentConfig, ExportConfig, ImportConfig, PredictConfig,
+use ssn_args::{
+    DemoConfig, EvaluateConfig, ExperimentConfig, ExportConfig, ImportConfig, PredictConfig, ReportConfig,
     SampleConfig, ToyProblem, TrainConfig,
 };
-use ssn_report::ReportConfig;
+use ssn_data::Shard;
+use ssn_eval::ErrorKind;
 
 use crate::exit::Failure;
 

@@ -293,7 +293,7 @@ fn leaks(dataset: &Dataset, part: &dyn Fn(usize) -> Option<Split>) -> Vec<Findin
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct CaseFacts {
+pub(crate) struct CaseFacts {
     pub group: String,
     pub split: Option<Split>,
     pub shape: [usize; 3],
@@ -394,7 +394,9 @@ pub struct Statistics {
     pub sizes: Vec<([usize; 3], usize)>,
     /// Smallest and largest spacing along w, h, d, of the cases whose files say it.
     pub spacing: Option<[[f64; 2]; 3]>,
+    /// The channels.
     pub channels: Vec<ChannelFigures>,
+    /// The classes.
     pub classes: Vec<ClassFigures>,
     /// Fewest and most raters of a case.
     pub raters: [usize; 2],
@@ -404,15 +406,19 @@ pub struct Statistics {
     pub parts: Vec<PartFigures>,
 }
 
+/// Figures of a channel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChannelFigures {
+    /// The name of the channel.
     pub name: String,
     /// The smallest and the largest value in any case.
     pub range: [f32; 2],
 }
 
+/// Figures of a class.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClassFigures {
+    /// The name of the class.
     pub name: String,
     /// Its share of all voxels of all raters.
     pub share: f64,
@@ -429,12 +435,16 @@ pub struct Agreement {
     pub expert_diversity: f64,
 }
 
+/// Figures of a part of the dataset.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PartFigures {
+    /// The part.
     pub split: Split,
+    /// The number of cases.
     pub cases: usize,
     /// Patients or series.
     pub groups: usize,
+    /// The raters of its cases.
     pub agreement: Agreement,
 }
 
@@ -452,7 +462,7 @@ impl Agreement {
 
 impl Statistics {
     /// Sums up the facts of all cases.
-    pub fn of(facts: &[CaseFacts], channels: &[String], classes: &[String]) -> Self {
+    fn of(facts: &[CaseFacts], channels: &[String], classes: &[String]) -> Self {
         let mut sizes = BTreeMap::<[usize; 3], usize>::new();
         facts.iter().for_each(|fact| *sizes.entry(fact.shape).or_default() += 1);
         let mut sizes: Vec<_> = sizes.into_iter().collect();

@@ -32,14 +32,14 @@ pub mod seed;
 mod synthetic;
 pub mod text;
 
-pub use augment::{AugmentConfig, AugmentPreset, Augmentation};
-pub use check::{CheckReport, check};
+pub use augment::{AugmentConfig, AugmentPreset, Augmentation, Axis, LabelInterpolation};
+pub use check::{Agreement, ChannelFigures, CheckReport, ClassFigures, PartFigures, Statistics, check};
 pub use config::DataConfig;
 pub use dataset::{
-    AnnotationSource, Case, CaseEntry, Cases, Dataset, Finding, FindingKind, HALF, LabelCoding, LabelPolicy,
-    LabelReading, Layout, MemoryCases, MissingRater, NamedLabels, Normalization, Preprocessing, Ratios,
-    SameValues, Severity, Split, SplitAssignment, SplitFile, divide, fold, mask_box, read_label_map,
-    resample_labels,
+    AnnotationSource, Case, CaseEntry, CaseFiles, Cases, Dataset, Finding, FindingKind, HALF, LabelCoding,
+    LabelPolicy, LabelReading, LabelTable, Layout, MemoryCases, MissingRater, NamedLabels, Normalization,
+    Preprocessing, RaterFiles, RaterMaps, Ratios, ReadOptions, SameValues, Severity, Split, SplitAssignment,
+    SplitConfig, SplitFile, UnknownLabels, divide, fold, mask_box, read_label_map, resample_labels,
 };
 pub use layouts::{CACHE_ENDING, DatasetOverrides, FileContent, FilesByCase};
 pub use loader::{
@@ -48,5 +48,5 @@ pub use loader::{
 };
 pub use parallel::{DeviceChoice, Launched, Shard, ShardProgress, launched};
 pub use ssn_io::{Error, Result};
-pub use synthetic::{Synthetic, SyntheticConfig};
+pub use synthetic::{Lesion, Scene, Synthetic, SyntheticConfig, SyntheticRater};
 pub use text::nearest;

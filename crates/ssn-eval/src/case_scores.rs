@@ -1,6 +1,7 @@
 //! The scores of one case: their values, and the rows of tables that show them.
 
 use serde::{Deserialize, Serialize};
+use ssn_args::{GedDistance, ScoreSet};
 use ssn_core::metrics::ClassGroup;
 use ssn_data::text::counted;
 use ssn_io::Result;
@@ -12,7 +13,6 @@ use crate::registry::{
     Values, is_of, with_units,
 };
 use crate::reliability::Reliability;
-use crate::score_config::{GedDistance, ScoreSet};
 
 /// All scores of one case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,6 @@
 //! samples where they belong in the image; no network is needed any more. Of a network that draws samples itself, it
 //! holds these. A [`Predictions`] is a folder of such files
 //! from one model. [`score()`] compares a file with raters, and an [`Evaluation`] is what the scores of many cases say. Nothing here knows networks, torch or datasets.
-//! What the functions of the crate `ssn` that learn and predict are asked for is here as well ([`learning`]).
 //!
 //! Letters in shapes: `c` classes, `d h w` space, `v` voxels, `r` rank, `m` samples, `n` raters.
 //!
@@ -24,13 +23,10 @@
 //! # Ok::<(), ssn_eval::Error>(())
 //! ```
 
-#[cfg(feature = "clap")]
-pub mod arguments;
 mod case_scores;
 mod challenges;
 pub mod evaluation;
 mod inputs;
-pub mod learning;
 mod means;
 mod memory;
 pub mod metrics_file;
@@ -44,16 +40,12 @@ pub mod scores;
 pub use evaluation::{
     EvaluateConfig, Evaluated, Evaluation, Part, Scored, Settings, evaluate, evaluate_shard,
 };
-pub use learning::{
-    BadCases, CheckpointChoice, DemoConfig, ExperimentConfig, ExportConfig, ExportFormat, ImportConfig,
-    LossKind, PredictConfig, ToyProblem, TrainConfig,
-};
 pub use memory::check_memory;
 pub use predictions::*;
 pub use reliability::Reliability;
 pub use sampling::{MapFormat, SampleConfig, SampledFiles, sample};
-pub use score_config::ScoreSet;
 pub use scores::{CaseMaps, CaseScores, GedDistance, ScoreConfig, ScoreValues, score, score_maps};
+pub use ssn_args::ScoreSet;
 pub use ssn_io::{Error, ErrorKind, Result};
 
 /// Returns each of some things once, in their order.

@@ -6,123 +6,16 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::Serialize;
+pub use ssn_args::{MapFormat, SampleConfig};
 use ssn_core::{LabelMap, OnProgress, Phase, Steering};
 use ssn_data::text::csv_text;
 use ssn_io::{Error, Limits, Result, write, write_labels};
 
-#[cfg(feature = "clap")]
-use crate::arguments::{named_weight, numbered_weight, weight};
 use crate::memory::check_memory;
 use crate::predictions::{
     Description, DistributionFile, Draw, Found, Kind, Output, blocks, check_free, claim, file_stem, find,
     name_of, remove_own_files, summarize, unknown_name, write_text,
 };
-
-/// What is drawn, and how it is written.
-#[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
-pub struct SampleConfig {
-    /// Distribution files (.ssn.safetensors), or folders of them.
-    #[cfg_attr(feature = "clap", arg(required = true, value_name = "FILE|FOLDER"))]
-    pub inputs: Vec<PathBuf>,
-    /// The folder to write to.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "DIR"))]
-    pub out: PathBuf,
-    /// How many samples to draw of each case.
-    #[cfg_attr(feature = "clap", arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000)))]
-    pub samples: u64,
-    /// The seed; sample I of a seed and a case is always the same.
-    #[cfg_attr(feature = "clap", arg(long, default_value_t = 0, value_name = "S"))]
-    pub seed: u64,
-    /// The number of the first sample.
-    #[cfg_attr(feature = "clap", arg(long, default_value_t = 0, value_name = "I", value_parser = clap::value_parser!(u64).range(0..=1 << 53)))]
-    pub first: u64,
-    /// The scale of all noise: 0 gives the prediction, more than 1 exaggerates.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "T", allow_hyphen_values = true, value_parser = weight))]
-    pub temperature: Option<f32>,
-    /// The scale of the noise of one class; -3 to 3 in the paper. May be repeated.
-    #[cfg_attr(feature = "clap", arg(long = "class-scale", value_name = "NAME=X", value_parser = named_weight))]
-    pub class_scales: Vec<(String, f32)>,
-    /// The weight of one column of the factor, counted from 0: of `ssn predict`, the modes of variation, the strongest first. May
-    /// be repeated.
-    #[cfg_attr(feature = "clap", arg(long = "mode-weight", value_name = "K=X", value_parser = numbered_weight))]
-    pub mode_weights: Vec<(usize, f32)>,
-    /// Whether samples have the independent noise of voxels.
-    #[cfg_attr(feature = "clap", arg(long = "no-diagonal-noise", action = clap::ArgAction::SetFalse))]
-    #[cfg_attr(feature = "clap", arg(help = "Leave out the independent noise of voxels"))]
-    pub diagonal_noise: bool,
-    /// Write the mean of the samples' probabilities, a channel per class.
-    #[cfg_attr(feature = "clap", arg(long))]
-    pub probabilities: bool,
-    /// Write the entropy of these probabilities, 0 to 1.
-    #[cfg_attr(feature = "clap", arg(long))]
-    pub entropy: bool,
-    /// The format of the files: nii.gz, nrrd, mha, seg.nrrd for label maps with the names of the classes (3D Slicer), or png for label maps of pictures. Unless it is given, label maps of PNG, JPEG and TIFF
-    /// files are png, and everything else is nii.gz.
-    #[cfg_attr(feature = "clap", arg(long, hide_possible_values = true))]
-    pub format: Option<MapFormat>,
-    /// Replace files that are there already.
-    #[cfg_attr(feature = "clap", arg(long))]
-    pub overwrite: bool,
-}
-
-impl SampleConfig {
-    /// Ten samples of each case as label maps.
-    pub fn new(inputs: Vec<PathBuf>, out: impl Into<PathBuf>) -> Self {
-        Self {
-            inputs,
-            out: out.into(),
-            samples: 10,
-            seed: 0,
-            first: 0,
-            temperature: None,
-            class_scales: vec![],
-            mode_weights: vec![],
-            diagonal_noise: true,
-            probabilities: false,
-            entropy: false,
-            format: None,
-            overwrite: false,
-        }
-    }
-
-    /// Whether anything is asked for that a network without noise does not have.
-    fn steers(&self) -> bool {
-        let scales = !self.class_scales.is_empty() || !self.mode_weights.is_empty();
-        self.temperature.is_some() || scales || !self.diagonal_noise
-    }
-}
-
-/// Formats of label maps and maps of numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum MapFormat {
-    /// NIfTI, compressed.
-    #[cfg_attr(feature = "clap", value(name = "nii.gz"))]
-    NiiGz,
-    /// NRRD, compressed.
-    Nrrd,
-    /// Segmentation of 3D Slicer: label maps with the names of the classes.
-    #[cfg_attr(feature = "clap", value(name = "seg.nrrd"))]
-    SegNrrd,
-    /// MetaImage, compressed.
-    Mha,
-    /// PNG, for label maps of pictures.
-    Png,
-}
-
-impl MapFormat {
-    /// The ending of names.
-    pub fn ending(self) -> &'static str {
-        match self {
-            Self::NiiGz => ".nii.gz",
-            Self::Nrrd => ".nrrd",
-            Self::SegNrrd => ".seg.nrrd",
-            Self::Mha => ".mha",
-            Self::Png => ".png",
-        }
-    }
-}
 
 /// What was drawn.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,15 +36,15 @@ pub fn sample(config: &SampleConfig, progress: OnProgress<'_>) -> Result<Sampled
     for case in &cases {
         case.header.check_samples(config.first + config.samples)?;
     }
-    config.prepare_folder(&cases)?;
+    prepare_folder(config, &cases)?;
     let phase = Phase::new(progress, "sampling", cases.len() * config.samples as usize, "samples");
     let mut rows = vec![];
     for (case, steering) in cases.iter().zip(&steerings) {
         rows.extend(draw(config, case, steering, &phase)?);
     }
     drop(phase);
-    config.write_table(&rows)?;
-    Ok(SampledFiles { cases: cases.len(), rows, table: config.table() })
+    write_table(config, &rows)?;
+    Ok(SampledFiles { cases: cases.len(), rows, table: table_path(config) })
 }
 
 /// Refuses two files of one case.
@@ -186,7 +79,7 @@ fn draw(
     for block in blocks(numbers.clone(), file.description().voxels()) {
         let maps = source.labels(block.clone())?;
         let count = maps.len();
-        rows.extend(config.write_samples(&file, block, maps)?);
+        rows.extend(write_samples(config, &file, block, maps)?);
         phase.advance(count, case.id());
     }
     if config.probabilities || config.entropy {
@@ -210,11 +103,11 @@ fn write_summary(config: &SampleConfig, file: &DistributionFile, steering: &Stee
     let summary = summarize(file, config.seed, steering, numbers, &[])?;
     if config.probabilities {
         let image = file.probabilities_as_image(&summary.mean_probabilities()?)?;
-        write(&config.map_path(case, Output::Probabilities), &image)?;
+        write(&map_path(config, case, Output::Probabilities), &image)?;
     }
     if config.entropy {
         let image = file.rows_as_image(&summary.marginal_entropy()?, |_| 0.0)?;
-        write(&config.map_path(case, Output::Entropy), &image)?;
+        write(&map_path(config, case, Output::Entropy), &image)?;
     }
     Ok(())
 }
@@ -236,82 +129,80 @@ pub struct SampledClass {
     pub milliliters: Option<f64>,
 }
 
-impl SampleConfig {
-    /// Makes the folder, once it is sure that every file can be written and none is lost.
-    fn prepare_folder(&self, cases: &[Found]) -> Result<()> {
-        check_format(self, cases)?;
-        let mut paths = vec![self.table()];
-        for case in cases {
-            let samples = self.first..self.first + self.samples;
-            paths.extend(samples.map(|number| self.sample_path(&case.header.description, number)));
-            for (asked, map) in [(self.probabilities, Output::Probabilities), (self.entropy, Output::Entropy)]
-            {
-                paths.extend(asked.then(|| self.map_path(case.id(), map)));
-            }
+/// Makes the folder, once it is sure that every file can be written and none is lost.
+fn prepare_folder(config: &SampleConfig, cases: &[Found]) -> Result<()> {
+    check_format(config, cases)?;
+    let mut paths = vec![table_path(config)];
+    for case in cases {
+        let samples = config.first..config.first + config.samples;
+        paths.extend(samples.map(|number| sample_path(config, &case.header.description, number)));
+        for (asked, map) in [(config.probabilities, Output::Probabilities), (config.entropy, Output::Entropy)]
+        {
+            paths.extend(asked.then(|| map_path(config, case.id(), map)));
         }
-        let names: Vec<String> = paths.iter().map(|path| name_of(path)).collect();
-        claim(&self.out, &names)?;
-        let names: BTreeSet<String> = names.into_iter().collect();
-        check_free(&self.table(), self.overwrite)?;
-        if !self.table().exists() {
-            // The table comes last: samples without one were left by a command that did not come to its end.
-            remove_own_files(&self.out, |name| name.contains("_sample_") && !names.contains(name))?;
-        }
-        Ok(())
     }
+    let names: Vec<String> = paths.iter().map(|path| name_of(path)).collect();
+    claim(&config.out, &names)?;
+    let names: BTreeSet<String> = names.into_iter().collect();
+    check_free(&table_path(config), config.overwrite)?;
+    if !table_path(config).exists() {
+        // The table comes last: samples without one were left by a command that did not come to its end.
+        remove_own_files(&config.out, |name| name.contains("_sample_") && !names.contains(name))?;
+    }
+    Ok(())
+}
 
-    fn table(&self) -> PathBuf {
-        self.out.join("samples.csv")
-    }
+fn table_path(config: &SampleConfig) -> PathBuf {
+    config.out.join("samples.csv")
+}
 
-    fn sample_path(&self, about: &Description, number: u64) -> PathBuf {
-        let usual = if about.is_picture() { MapFormat::Png } else { MapFormat::NiiGz };
-        let ending = self.format.unwrap_or(usual).ending();
-        self.out.join(format!("{}_sample_{number}{ending}", file_stem(&about.case)))
-    }
+fn sample_path(config: &SampleConfig, about: &Description, number: u64) -> PathBuf {
+    let usual = if about.is_picture() { MapFormat::Png } else { MapFormat::NiiGz };
+    let ending = config.format.unwrap_or(usual).ending();
+    config.out.join(format!("{}_sample_{number}{ending}", file_stem(&about.case)))
+}
 
-    fn map_path(&self, id: &str, output: Output) -> PathBuf {
-        let ending = self.format.unwrap_or(MapFormat::NiiGz).ending();
-        self.out.join(format!("{}_{}{ending}", file_stem(id), output.name()))
-    }
+fn map_path(config: &SampleConfig, id: &str, output: Output) -> PathBuf {
+    let ending = config.format.unwrap_or(MapFormat::NiiGz).ending();
+    config.out.join(format!("{}_{}{ending}", file_stem(id), output.name()))
+}
 
-    /// Writes some samples of a case as label maps of the whole image, and gives their volumes.
-    fn write_samples(
-        &self,
-        file: &DistributionFile,
-        numbers: Range<u64>,
-        maps: Vec<LabelMap>,
-    ) -> Result<Vec<SampledClass>> {
-        let segments = file.segments();
-        let rows: Result<Vec<_>> = maps
-            .into_par_iter()
-            .zip(numbers.collect::<Vec<_>>())
-            .map(|(map, number)| {
-                let labels = file.labels_on_image(&map)?;
-                let path = self.sample_path(file.description(), number);
-                let rows = volumes(file, number, &path, &labels);
-                write_labels(&path, &file.as_image(labels)?, &segments)?;
-                Ok(rows)
-            })
-            .collect();
-        Ok(rows?.concat())
-    }
+/// Writes some samples of a case as label maps of the whole image, and gives their volumes.
+fn write_samples(
+    config: &SampleConfig,
+    file: &DistributionFile,
+    numbers: Range<u64>,
+    maps: Vec<LabelMap>,
+) -> Result<Vec<SampledClass>> {
+    let segments = file.segments();
+    let rows: Result<Vec<_>> = maps
+        .into_par_iter()
+        .zip(numbers.collect::<Vec<_>>())
+        .map(|(map, number)| {
+            let labels = file.labels_on_image(&map)?;
+            let path = sample_path(config, file.description(), number);
+            let rows = volumes(file, number, &path, &labels);
+            write_labels(&path, &file.as_image(labels)?, &segments)?;
+            Ok(rows)
+        })
+        .collect();
+    Ok(rows?.concat())
+}
 
-    fn write_table(&self, rows: &[SampledClass]) -> Result<()> {
-        let heading = ["id", "sample", "file", "class", "voxels", "milliliters"].map(str::to_owned);
-        let cells = |row: &SampledClass| {
-            vec![
-                row.id.clone(),
-                row.sample.to_string(),
-                name_of(&row.file),
-                row.class.clone(),
-                row.voxels.to_string(),
-                row.milliliters.map(|volume| volume.to_string()).unwrap_or_default(),
-            ]
-        };
-        let table: Vec<_> = std::iter::once(heading.to_vec()).chain(rows.iter().map(cells)).collect();
-        write_text(&self.table(), &csv_text(&table))
-    }
+fn write_table(config: &SampleConfig, rows: &[SampledClass]) -> Result<()> {
+    let heading = ["id", "sample", "file", "class", "voxels", "milliliters"].map(str::to_owned);
+    let cells = |row: &SampledClass| {
+        vec![
+            row.id.clone(),
+            row.sample.to_string(),
+            name_of(&row.file),
+            row.class.clone(),
+            row.voxels.to_string(),
+            row.milliliters.map(|volume| volume.to_string()).unwrap_or_default(),
+        ]
+    };
+    let table: Vec<_> = std::iter::once(heading.to_vec()).chain(rows.iter().map(cells)).collect();
+    write_text(&table_path(config), &csv_text(&table))
 }
 
 /// Refuses what a format of label maps cannot hold before anything is drawn.

@@ -4,6 +4,9 @@
 //! background, and what raters marked there is missed. Only the likelihood is that of the region, where there are
 //! logits. `docs/reference/metrics.md` defines every score; one without a value is `None`.
 
+pub use ssn_args::{
+    DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_SURFACE_SAMPLES, DEFAULT_TOLERANCE, GedDistance, Group,
+};
 use ssn_core::labels::largest;
 use ssn_core::metrics::{LabelFrequencies, most_frequent};
 use ssn_core::space::voxel_count;
@@ -15,10 +18,7 @@ pub use crate::case_scores::{CaseScores, Observations, ScoreValues, observations
 use crate::inputs::{CaseInput, Likelihood, VoxelInput};
 pub use crate::means::{mean, of_different};
 use crate::predictions::{DistributionFile, Draw, Header, Kind, blocks, predict_labels, summarize};
-pub use crate::score_config::{
-    ALL_CLASSES, CaseMaps, DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_SURFACE_SAMPLES, DEFAULT_TOLERANCE,
-    GED_COUNTS, GedDistance, Group, ScoreConfig,
-};
+pub use crate::score_config::{ALL_CLASSES, CaseMaps, GED_COUNTS, ScoreConfig};
 
 /// Bins that diagrams have at most.
 const MAX_DRAWN_BINS: usize = 100;

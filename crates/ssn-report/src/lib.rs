@@ -35,48 +35,13 @@ pub use output::ReportFiles;
 use output::{Drawn, Report};
 use sample_dice::sample_dice;
 use scores::Scores;
-#[cfg(feature = "clap")]
-use ssn_eval::arguments::{pictured_cases, shown_samples};
+pub use ssn_args::ReportConfig;
 use ssn_eval::metrics_file::METRICS_FILE;
 use ssn_eval::predictions::{ABOUT_FILE, Predictions};
 use ssn_eval::registry;
 use ssn_io::{Error, Result};
 pub use training::training_picture;
 use training::{CONFIG_FILE, Run};
-
-/// What is shown, and where.
-#[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
-pub struct ReportConfig {
-    /// Folders of predictions, and of runs.
-    #[cfg_attr(feature = "clap", arg(required = true, value_name = "RUN|PREDICTIONS"))]
-    pub paths: Vec<PathBuf>,
-    /// The folder to write to [default: report in the folder; for several, report beside the first].
-    #[cfg_attr(feature = "clap", arg(long, value_name = "DIR"))]
-    pub out: Option<PathBuf>,
-    /// How many cases get pictures: the best, the worst, the most ambiguous, and others evenly between them.
-    #[cfg_attr(feature = "clap", arg(long, default_value_t = 6, value_name = "N", value_parser = pictured_cases))]
-    pub cases: usize,
-    /// How many samples of each case the figures are made of.
-    #[cfg_attr(feature = "clap", arg(long, default_value_t = 20, value_name = "N", value_parser = shown_samples))]
-    pub samples: usize,
-    /// The seed of the samples.
-    #[cfg_attr(feature = "clap", arg(long, default_value_t = 0, value_name = "S"))]
-    pub seed: u64,
-    /// The folder or file of the dataset, or a config (.toml) that names it; without it, what was predicted.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "DATASET|CONFIG"))]
-    pub data: Option<PathBuf>,
-    /// Replace a report that is there already.
-    #[cfg_attr(feature = "clap", arg(long))]
-    pub overwrite: bool,
-}
-
-impl ReportConfig {
-    /// Six cases with pictures of 20 samples.
-    pub fn new(paths: Vec<PathBuf>) -> Self {
-        Self { paths, out: None, cases: 6, samples: 20, seed: 0, data: None, overwrite: false }
-    }
-}
 
 /// Makes the report.
 ///

@@ -8,7 +8,8 @@ use ssn_core::{BitPlanes, CoreError, LabelMap, OnProgress, Phase, Steering};
 use ssn_data::{Case, Dataset, LabelPolicy};
 use ssn_io::{Error, Limits, Result};
 
-use ssn_eval::evaluation::{Job, Part, Plan, each_case, load_with_image};
+use ssn_args::Part;
+use ssn_eval::evaluation::{Job, Plan, each_case, load_with_image};
 use ssn_eval::predictions::{DistributionFile, Draw, Found, Kind, Predictions};
 use ssn_eval::scores::{ScoreConfig, mean, memory, of_different};
 

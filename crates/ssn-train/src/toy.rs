@@ -4,9 +4,9 @@
 //! independent logits cannot tell that the middle pixels move together; one with rank 2 can.
 
 use serde::Serialize;
+use ssn_args::LossKind;
+pub use ssn_args::ToyProblem;
 use ssn_core::random::derive_seed;
-use ssn_eval::LossKind;
-pub use ssn_eval::ToyProblem;
 use ssn_io::{Error, ErrorKind};
 use ssn_nn::distribution::{EPSILON, LowRankNormal};
 use ssn_nn::error::{NnError, Result};

@@ -5,13 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use ssn_args::{DemoConfig, EvaluateConfig, PredictConfig, TrainConfig};
 use ssn_core::Steering;
 use ssn_data::{Case, DataConfig, SyntheticConfig};
 use ssn_eval::registry::{DSC, DSC_NOD, GED2, HM_IOU, RATER_DIVERSITY, SAMPLE_DIVERSITY, definition};
-use ssn_eval::{
-    DemoConfig, DistributionFile, Draw, EvaluateConfig, Evaluated, Evaluation, PredictConfig, Predictions,
-    TrainConfig, evaluate,
-};
+use ssn_eval::{DistributionFile, Draw, Evaluated, Evaluation, Predictions, evaluate};
 use ssn_report::figures::{Picture, Sheet, SheetRow, Tile, png_from_svg};
 use ssn_report::{ReportConfig, report};
 

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use ssn_eval::{ExportConfig, ExportFormat, ImportConfig, check_free};
+use ssn_args::{ExportConfig, ExportFormat, ImportConfig};
+use ssn_eval::check_free;
 use ssn_nn::weights::{self, ImportedModel, save_torchscript, save_with};
 use ssn_nn::{Execution, Model, Precision};
 use ssn_train::run::{ModelMetadata, Provenance, TrainedModel};

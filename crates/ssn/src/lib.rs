@@ -36,17 +36,19 @@ pub use error::{Error, ErrorKind, Result, of_panic};
 pub use experiment::{ExperimentOutcome, run_experiment};
 pub use export::{Exported, export, import};
 pub use predict::{Phases, Predicted, predict};
+pub use ssn_args as args;
+pub use ssn_args::{
+    BadCases, CheckpointChoice, DemoConfig, EvaluateConfig, ExperimentConfig, ExportConfig, ExportFormat,
+    ImportConfig, LossKind, PredictConfig, SampleConfig, ToyProblem, TrainConfig,
+};
 pub use ssn_core as core;
 pub use ssn_data as data;
 pub use ssn_data::DeviceChoice;
 pub use ssn_eval as eval;
-pub use ssn_eval::{
-    BadCases, CheckpointChoice, DemoConfig, EvaluateConfig, ExperimentConfig, ExportConfig, ExportFormat,
-    ImportConfig, LossKind, PredictConfig, SampleConfig, ToyProblem, TrainConfig, evaluate, sample,
-};
+pub use ssn_eval::{evaluate, sample};
 pub use ssn_io as io;
 pub use ssn_nn as nn;
-pub use ssn_report::{ReportConfig, report};
+pub use ssn_report::{ReportConfig, ReportFiles, report};
 pub use ssn_train as training;
 pub use toy::{ToySolution, solve_toy};
 pub use train::{TrainedRun, check_config, train, train_parallel};

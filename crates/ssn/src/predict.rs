@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use serde::Serialize;
+use ssn_args::{Part, PredictConfig, StoredPrecision};
 use ssn_core::{Phase, Steering};
 use ssn_cuda::DeviceProperties;
 use ssn_data::ShardProgress;
@@ -18,8 +19,8 @@ use ssn_data::{
     Split,
 };
 use ssn_eval::{
-    About, DistributionFile, ImagePaths, ModelId, Output, Part, PredictConfig, Predictions, StoredImage,
-    StoredPrecision, ensemble_id, is_config, mixture, predict_labels, summarize,
+    About, DistributionFile, ImagePaths, ModelId, Output, Predictions, StoredImage, ensemble_id, is_config,
+    mixture, predict_labels, summarize,
 };
 use ssn_io::Image;
 use ssn_io::hex::hex;

@@ -7,8 +7,9 @@ use std::time::Instant;
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use serde::Serialize;
+use ssn_args::{LossKind, ToyProblem};
 use ssn_core::Phase;
-use ssn_eval::{LossKind, ToyProblem, check_free_or, claim};
+use ssn_eval::{check_free_or, claim};
 use ssn_io::write_atomically;
 use ssn_report::figures::{ToyRow, png_from_svg, toy_figure};
 use ssn_train::toy::{

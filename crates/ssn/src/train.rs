@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::Timestamp;
+use ssn_args::{BadCases, TrainConfig};
 use ssn_core::Phase;
 use ssn_data::config::template::{batch_sections, data_sections, suggest_normalization};
 use ssn_data::text::{counted, grouped, quoted, spoken, visible};
 use ssn_data::{Dataset, FindingKind, LoaderConfig, Severity, Split, check};
-use ssn_eval::{BadCases, TrainConfig};
 use ssn_io::{Limits, read_bytes, write_atomically};
 use ssn_nn::NnError;
 use ssn_nn::backbones::BackboneConfig;

@@ -1,8 +1,9 @@
 //! `ssn sample`: segmentations out of distribution files, without a network.
 
 use serde_json::json;
+use ssn_args::SampleConfig;
 use ssn_data::text::counted;
-use ssn_eval::{SampleConfig, SampledFiles, sample};
+use ssn_eval::{SampledFiles, sample};
 
 use crate::args::Global;
 use crate::exit::{Failure, json, print};

@@ -249,7 +249,7 @@ impl AugmentConfig {
     }
 
     /// Draws the spatial and the intensity transforms of one patch, each in the order in which they are applied.
-    pub fn draw(
+    pub(crate) fn draw(
         &self,
         info: &PatchInfo,
         stream: &mut RandomStream,

@@ -67,6 +67,34 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl DataConfig {
+    /// Returns the config of a dataset, with the default of every setting.
+    ///
+    /// ```
+    /// use ssn_data::DataConfig;
+    ///
+    /// let config = DataConfig { spacing: Some([1.0; 3]), ..DataConfig::new("dataset") };
+    /// config.check()?;
+    /// # Ok::<(), ssn_data::Error>(())
+    /// ```
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            layout: None,
+            channels: None,
+            classes: None,
+            label_values: None,
+            label_threshold: None,
+            annotations: None,
+            invert_labels: false,
+            missing_rater: MissingRater::default(),
+            exclude: vec![],
+            normalization: Normalization::default(),
+            spacing: None,
+            crop_to_mask: false,
+            split: SplitConfig::default(),
+        }
+    }
+
     /// Reads the section `[data]` of a config file; paths become those of the file.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = read_bytes(path, &Limits::default())?;
@@ -230,7 +258,8 @@ mod tests {
         );
         assert_eq!(config.normalization, Normalization::Scale { subtract: 0.5, divide: 1.0 });
         let least = DataConfig::parse("[data]\npath = \"x\"").unwrap();
-        assert_eq!((least.normalization, least.split), (Normalization::None, SplitConfig::default()));
+        assert_eq!((&least.normalization, &least.split), (&Normalization::None, &SplitConfig::default()));
+        assert_eq!(least, DataConfig::new("x"));
     }
 
     #[test]

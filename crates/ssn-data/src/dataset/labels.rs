@@ -62,7 +62,7 @@ impl LabelCoding {
         }
     }
 
-    /// The class of each stored value, of so many classes.
+    /// Returns the class below `classes` of each stored value.
     pub fn table(&self, classes: usize) -> LabelTable {
         let class = |value: usize| -> Option<u8> {
             let class = match self {
@@ -80,7 +80,7 @@ impl LabelCoding {
     /// Values without gaps are classes as they are; with gaps, as 0 and 255 or 0, 1, 2 and 4, each value that
     /// occurs is a class, named after its value. Masks of 0 and 255 with other values between, or more values than
     /// classes have, were compressed or smoothed. Where each file marks either with 1 or with 255, both are the foreground.
-    pub fn for_values(found: &LabelHistogram) -> (Self, Vec<String>) {
+    pub(crate) fn for_values(found: &LabelHistogram) -> (Self, Vec<String>) {
         let mut values: Vec<u8> =
             (0..=u8::MAX).filter(|&v| v == 0 || found.counts[usize::from(v)] > 0).collect();
         if values.len() == 1 {
@@ -114,10 +114,12 @@ impl LabelTable {
         Self(std::array::from_fn(|value| (value == 0).then_some(0)))
     }
 
+    /// Sets the class of a value.
     pub fn set(&mut self, value: u8, class: u8) {
         self.0[usize::from(value)] = Some(class);
     }
 
+    /// Returns the class of a value.
     pub fn class(&self, value: u8) -> Option<u8> {
         self.0[usize::from(value)]
     }

@@ -13,7 +13,10 @@ mod split;
 
 pub use finding::{Finding, FindingKind, Severity};
 pub use label_reading::LabelReading;
-pub use labels::{HALF, LabelCoding, LabelHistogram, MOST_CLASSES, is_lossy, read_label_map, read_labels};
+pub use labels::{
+    HALF, LabelCoding, LabelHistogram, LabelTable, MOST_CLASSES, UnknownLabels, is_lossy, read_label_map,
+    read_labels,
+};
 pub use layout::Layout;
 pub use normalize::{Normalization, extremes, looks_standardized};
 pub use packed::{PackedCase, PackedCases, PackedImage, PackedLabels};
@@ -159,7 +162,7 @@ pub struct CaseEntry {
     /// Its files; none where it is one of many cases of a file.
     pub files: CaseFiles,
     /// The file of many cases that it is one of, and its place there.
-    pub packed: Option<(Arc<PackedCases>, usize)>,
+    pub(crate) packed: Option<(Arc<PackedCases>, usize)>,
 }
 
 impl CaseEntry {

@@ -34,37 +34,43 @@ pub struct CaseFiles {
     pub images: Vec<Option<PathBuf>>,
     /// The files of each rater who looked at the case, in the order of their numbers.
     pub raters: Vec<RaterFiles>,
+    /// The region of interest.
     pub mask: Option<PathBuf>,
 }
 
 impl CaseFiles {
-    /// All of them.
+    /// Returns all files of the case.
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         let raters = self.raters.iter().flat_map(RaterFiles::files);
         self.images.iter().flatten().chain(&self.mask).chain(raters)
     }
 }
 
+/// The files of one rater of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RaterFiles {
     /// Which of the dataset's raters this is: the same number in all cases, from 0.
     pub number: usize,
+    /// The label map or masks.
     pub maps: RaterMaps,
 }
 
 /// How a rater's marks are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RaterMaps {
+    /// A label map.
     Labels(PathBuf),
     /// A mask for each class; none at all for a map without any mark. Where masks overlap, the later class counts.
     Masks(Vec<(u8, PathBuf)>),
 }
 
 impl RaterFiles {
+    /// Returns the label map of a rater.
     pub fn new(number: usize, labels: PathBuf) -> Self {
         Self { number, maps: RaterMaps::Labels(labels) }
     }
 
+    /// Returns all files of the rater.
     pub fn files(&self) -> Vec<&PathBuf> {
         match &self.maps {
             RaterMaps::Labels(path) => vec![path],
@@ -99,6 +105,7 @@ pub enum LabelPolicy {
 /// How the files of a dataset are read, the same for all its cases.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReadOptions {
+    /// How labels are stored.
     pub coding: LabelCoding,
     /// Where values have names, as in `.seg.nrrd`, their classes are those of the same names.
     pub by_name: bool,
@@ -110,6 +117,7 @@ pub struct ReadOptions {
     pub center_crop: Option<usize>,
     /// The channels to use, in this order; `None` means all.
     pub pick: Option<Vec<usize>>,
+    /// Whether a case must have labels.
     pub labels: LabelPolicy,
 }
 

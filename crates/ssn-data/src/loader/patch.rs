@@ -110,7 +110,7 @@ impl PatchConfig {
     }
 
     /// Chooses the patch of one item; `all` is how many targets it has where all raters are targets.
-    pub fn choose(
+    pub(crate) fn choose(
         &self,
         indexed: &IndexedCase,
         all: usize,

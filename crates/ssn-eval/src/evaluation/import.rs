@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use sha2::{Digest, Sha256};
+use ssn_args::OtherTool;
 use ssn_core::metrics::LabelFrequencies;
 use ssn_core::{LabelMap, OnProgress, Phase, Progress, Region};
 use ssn_core::{LowRankNormal, Values};
@@ -24,36 +25,6 @@ use crate::predictions::{
     ABOUT_FILE, About, Description, DistributionFile, Kind, ModelId, Predictions, StoredImage, named,
     stored_logarithm,
 };
-
-/// Files of another tool.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
-pub struct OtherTool {
-    /// Label maps of samples: a folder, or a pattern with {case}, {sample} and *.
-    #[cfg_attr(feature = "clap", arg(skip))]
-    pub samples: Option<PathBuf>,
-    /// Probabilities of another tool: a folder of .npz (nnU-Net), .npy or NIfTI files with a channel per class, or a pattern with
-    /// {case}.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "DIR|PATTERN"))]
-    pub probabilities: Option<PathBuf>,
-    /// Predictions of another tool, one label map per case: a folder, or a pattern with {case}.
-    #[cfg_attr(feature = "clap", arg(long = "predictions", value_name = "DIR|PATTERN"))]
-    pub labels: Option<PathBuf>,
-    /// What raters marked, for files of another tool: a dataset, or label maps alone, as a folder per rater or CASE_0, CASE_1, ….
-    #[cfg_attr(feature = "clap", arg(long, value_name = "DIR|PATTERN"))]
-    pub raters: Option<PathBuf>,
-}
-
-impl OtherTool {
-    /// Whether there is anything to convert.
-    pub fn is_given(&self) -> bool {
-        self.given().next().is_some()
-    }
-
-    fn given(&self) -> impl Iterator<Item = &PathBuf> {
-        [&self.samples, &self.probabilities, &self.labels].into_iter().flatten()
-    }
-}
 
 /// How far the probabilities of a voxel may sum from 1.
 const SUM_TOLERANCE: f32 = 0.01;

@@ -3,49 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use ssn_args::Part;
 use ssn_core::LabelMap;
 use ssn_data::{Case, Cases, DataConfig, Dataset, DatasetOverrides, LabelPolicy, LabelReading, Split};
 use ssn_io::{Error, Result, Tolerance};
 
 use crate::predictions::{About, Description, Found, ImagePaths, Kind, Predictions, is_config, named};
-
-/// Cases of a dataset: those to learn from, those to choose by, those to judge by, or all of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[allow(missing_docs, reason = "said above: help would show what stands here")]
-pub enum Part {
-    Train,
-    Validation,
-    Test,
-    All,
-}
-
-impl Part {
-    /// The part that a folder of predictions says it is of.
-    pub fn from_name(name: &str) -> Option<Self> {
-        match Split::from_name(name) {
-            Some(Split::Train) => Some(Self::Train),
-            Some(Split::Validation) => Some(Self::Validation),
-            Some(Split::Test) => Some(Self::Test),
-            None => (name == "all").then_some(Self::All),
-        }
-    }
-
-    /// The part of a dataset, or nothing for all of it.
-    pub fn split(self) -> Option<Split> {
-        match self {
-            Self::Train => Some(Split::Train),
-            Self::Validation => Some(Split::Validation),
-            Self::Test => Some(Split::Test),
-            Self::All => None,
-        }
-    }
-
-    /// The name in files.
-    pub fn name(self) -> &'static str {
-        self.split().map_or("all", Split::name)
-    }
-}
 
 /// A prediction, and the index in the dataset of the case that it is of.
 pub struct Job {

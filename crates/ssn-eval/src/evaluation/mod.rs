@@ -19,141 +19,19 @@ use ssn_data::{Cases, Dataset, DatasetOverrides, Severity, Shard, ShardProgress}
 use ssn_io::hex::hex;
 use ssn_io::{Error, Limits, Result, read_bytes};
 
-pub use import::{OtherTool, import};
+pub use import::import;
 use matching::load_raters;
-pub use matching::{Job, Part, Plan, check_classes, load_with_image, open, open_of, places};
-pub use summary::{Evaluation, Figure, Scored, Settings, cases_csv, raters_csv};
+pub use matching::{Job, Plan, check_classes, load_with_image, open, open_of, places};
+pub use ssn_args::{EvaluateConfig, OtherTool, Part};
+pub use summary::{CaseOverlaps, Evaluation, Figure, Overlaps, Scored, Settings, cases_csv, raters_csv};
 use swapped::swapped_classes;
 
-#[cfg(feature = "clap")]
-use crate::arguments::{bin_count, sets_help, tolerance, weight};
 use crate::predictions::{
-    About, DistributionFile, Kind, PredictionRule, Predictions, claim, create_folder, file_stem, named,
-    unknown_name, write_text,
+    About, DistributionFile, Kind, Predictions, claim, create_folder, file_stem, named, unknown_name,
+    write_text,
 };
 use crate::registry::versions;
-use crate::score_config::ScoreSet;
-use crate::scores::{
-    DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_SURFACE_SAMPLES, DEFAULT_TOLERANCE, GedDistance, Group,
-    ScoreConfig, memory, score,
-};
-
-/// What is scored, against what, and how.
-#[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
-pub struct EvaluateConfig {
-    /// The folder of predictions; of files of another tool, the one that they are converted to.
-    #[cfg_attr(feature = "clap", arg(default_value = "scores", hide_default_value = true))]
-    pub predictions: PathBuf,
-    /// Files of another tool.
-    #[cfg_attr(feature = "clap", command(flatten))]
-    pub other: OtherTool,
-    /// The folder or file of the dataset, or a config (.toml) that names it; without it, what was predicted.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "DATASET|CONFIG"))]
-    pub data: Option<PathBuf>,
-    /// The cases to score: train, validation, test or all; without it, those that were predicted for.
-    #[cfg_attr(feature = "clap", arg(long, hide_possible_values = true))]
-    pub split: Option<Part>,
-    /// How many samples to draw of each case.
-    #[cfg_attr(feature = "clap", arg(skip = DEFAULT_SAMPLES))]
-    pub samples: usize,
-    /// The seed of the samples.
-    #[cfg_attr(feature = "clap", arg(long, default_value_t = 0, value_name = "S"))]
-    pub seed: u64,
-    /// The folder to write to [default: PREDICTIONS/evaluation].
-    #[cfg_attr(feature = "clap", arg(long, value_name = "DIR"))]
-    pub out: Option<PathBuf>,
-    /// Only GED² and Dice, and no scores of voxels and surfaces.
-    #[cfg_attr(feature = "clap", arg(long))]
-    pub fast: bool,
-    /// Which one segmentation DSC and surface scores are of: the labels of the mean logits, or of the marginal probabilities
-    /// of 100 samples.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, value_enum, hide_possible_values = true, default_value_t, value_name = "mean|marginal")
-    )]
-    pub prediction: PredictionRule,
-    /// Draw every voxel of a deterministic network by itself; its only sample is its prediction otherwise.
-    #[cfg_attr(feature = "clap", arg(long))]
-    pub categorical: bool,
-    /// The scale of all noise of samples of a distribution: less than 1 makes them more alike.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "T", default_value_t = 1.0, hide_default_value = true, allow_hyphen_values = true, value_parser = weight))]
-    pub temperature: f32,
-    /// Whether samples have the independent noise of voxels.
-    #[cfg_attr(feature = "clap", arg(long = "no-diagonal-noise", action = clap::ArgAction::SetFalse))]
-    #[cfg_attr(
-        feature = "clap",
-        arg(help = "Leave the independent noise of voxels out of samples of a distribution")
-    )]
-    pub diagonal_noise: bool,
-    /// Score classes as one mask, as in "whole tumour=core+oedema". May be repeated; without it, each class
-    /// and all of them together.
-    #[cfg_attr(feature = "clap", arg(long = "group", value_name = "NAME=CLASS+CLASS", value_parser = Group::parse))]
-    pub groups: Vec<(String, Vec<String>)>,
-    /// The tolerance of the surface Dice, in millimeters; in pixels where images have no spacing.
-    #[cfg_attr(feature = "clap", arg(long, default_value_t = DEFAULT_TOLERANCE, value_name = "MM", value_parser = tolerance))]
-    pub tolerance: f64,
-    /// Sets of further scores.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long = "scores", value_enum, hide_possible_values = true, value_name = "SET", help = sets_help())
-    )]
-    pub sets: Vec<ScoreSet>,
-    /// The distance that GED² is made of: iou as in the paper, iou-present (of the classes that either map has) or dice.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, value_enum, hide_possible_values = true, default_value_t, value_name = "DISTANCE")
-    )]
-    pub ged_distance: GedDistance,
-    /// Samples of each case whose surfaces are compared with the raters'.
-    #[cfg_attr(feature = "clap", arg(long, default_value_t = DEFAULT_SURFACE_SAMPLES, value_name = "N"))]
-    pub surface_samples: usize,
-    /// HD95 and ASSD of a pair with one empty mask are the diagonal of the image; without this they are undefined.
-    #[cfg_attr(feature = "clap", arg(long))]
-    pub empty_penalty: bool,
-    /// Add 95 % bootstrap intervals over cases to the table.
-    #[cfg_attr(feature = "clap", arg(long))]
-    pub bootstrap: bool,
-    /// The bins of the calibration error.
-    #[cfg_attr(feature = "clap", arg(long, default_value_t = DEFAULT_BINS, value_name = "N", value_parser = bin_count))]
-    pub bins: usize,
-    /// Go on where predictions are missing.
-    #[cfg_attr(feature = "clap", arg(long))]
-    pub allow_missing: bool,
-    /// Score every case again, and replace an evaluation with other settings.
-    #[cfg_attr(feature = "clap", arg(long))]
-    pub overwrite: bool,
-}
-
-impl EvaluateConfig {
-    /// The usual scores of a folder of predictions.
-    pub fn new(predictions: impl Into<PathBuf>) -> Self {
-        Self {
-            predictions: predictions.into(),
-            other: OtherTool::default(),
-            data: None,
-            split: None,
-            samples: DEFAULT_SAMPLES,
-            seed: 0,
-            out: None,
-            fast: false,
-            prediction: PredictionRule::Mean,
-            categorical: false,
-            temperature: 1.0,
-            diagonal_noise: true,
-            groups: vec![],
-            tolerance: DEFAULT_TOLERANCE,
-            sets: vec![],
-            ged_distance: GedDistance::Iou,
-            surface_samples: DEFAULT_SURFACE_SAMPLES,
-            empty_penalty: false,
-            bootstrap: false,
-            bins: DEFAULT_BINS,
-            allow_missing: false,
-            overwrite: false,
-        }
-    }
-}
+use crate::scores::{DEFAULT_SAMPLES, Group, ScoreConfig, memory, score};
 
 /// What an evaluation found.
 pub struct Evaluated {

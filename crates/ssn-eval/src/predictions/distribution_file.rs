@@ -6,6 +6,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssn_args::StoredPrecision;
 use ssn_core::space::{Grid, Region, voxel_count};
 use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering, Values};
 use ssn_data::resample_labels;
@@ -293,18 +294,6 @@ pub struct DistributionFile {
     samples: Option<Vec<u8>>,
     /// The prediction `[v]`, where it is another than the labels of the mean.
     labels: Option<Vec<u8>>,
-}
-
-/// How precisely a file holds its numbers. The factor is by far the largest part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum StoredPrecision {
-    /// All in single precision.
-    Single,
-    /// The factor in half precision, the rest in single.
-    HalfFactor,
-    /// All in half precision.
-    Half,
 }
 
 impl DistributionFile {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
+use ssn_args::PredictionRule;
 use ssn_core::labels::largest;
 use ssn_core::random::derive_seed;
 use ssn_core::{CategoricalSampler, CoreError, LabelMap, SampleSummary, Sampler, Steering};
@@ -81,18 +81,6 @@ pub fn summarize<'a>(
     let noisy = file.description().kind == Kind::Stochastic;
     summary.extend(&sampler, if noisy { samples } else { 0..1 })?;
     Ok(summary)
-}
-
-/// Which one segmentation stands for a distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum PredictionRule {
-    /// The labels of the mean logits, as in the paper.
-    #[default]
-    Mean,
-    /// The most probable label of every voxel, by the mean probabilities of 100 samples.
-    Marginal,
 }
 
 /// Samples behind marginal probabilities.

@@ -6,10 +6,8 @@ mod ensemble;
 mod folder;
 mod tensors;
 
-pub use distribution_file::{
-    Description, DistributionFile, Header, Kind, ModelId, NetworkGrid, StoredImage, StoredPrecision,
-};
-pub use draw::{Draw, PredictionRule, blocks, case_seed, predict_labels, summarize};
+pub use distribution_file::{Description, DistributionFile, Header, Kind, ModelId, NetworkGrid, StoredImage};
+pub use draw::{Draw, blocks, case_seed, predict_labels, summarize};
 pub(crate) use ensemble::stored_logarithm;
 pub use ensemble::{ensemble_id, mixture};
 pub use folder::{
@@ -18,4 +16,5 @@ pub use folder::{
 };
 pub use folder::{create_folder, remove_own_files, write_text};
 pub(crate) use folder::{name_of, named};
+pub use ssn_args::{PredictionRule, StoredPrecision};
 pub use ssn_core::Region;

@@ -8,10 +8,10 @@ mod rows;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use ssn_args::ScoreSet;
 use ssn_io::Result;
 
 use crate::inputs::{CaseInput, MaskInput, VoxelInput};
-use crate::score_config::ScoreSet;
 
 pub use rows::SCORES;
 
@@ -450,6 +450,13 @@ mod tests {
             let known = score.term.is_empty() || GLOSSARY.iter().any(|(word, _)| *word == score.term);
             assert!(known, "{}: {}", score.key, score.term);
             assert_eq!(score.title.starts_with('…'), score.refines(), "{}", score.key);
+        }
+    }
+
+    #[test]
+    fn every_further_set_has_a_row() {
+        for set in ScoreSet::further() {
+            assert!(SCORES.iter().any(|score| score.sets.contains(&set)), "{set:?}");
         }
     }
 

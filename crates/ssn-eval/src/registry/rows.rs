@@ -14,7 +14,7 @@ use super::{
 use crate::challenges::{MMIS, PDACVI, QUBIQ, ece_around_marks, image_ece};
 use crate::inputs::{CaseInput, MaskInput, SurfaceScores, VoxelInput};
 use crate::means::{mean, of_different};
-use crate::score_config::ScoreSet::{Consensus, Curvas, Mmis, Pdacvi, Qubiq};
+use ssn_args::ScoreSet::{Consensus, Curvas, Mmis, Pdacvi, Qubiq};
 
 fn one(value: Option<f64>) -> Computed {
     each(vec![value])

@@ -1,8 +1,7 @@
 //! An image on the host and the parts of it that tiles need.
 
-use ssn_core::Window;
+use ssn_core::{Region, Window};
 use ssn_data::mask_box;
-use ssn_eval::Region;
 use ssn_io::{Error, ErrorKind};
 use ssn_nn::error::{NnError, Result, refused};
 use ssn_nn::heads::Prediction;

@@ -16,9 +16,9 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use ssn_core::LowRankNormal;
+use ssn_core::{LowRankNormal, Region};
 use ssn_cuda::CudaEvent;
-use ssn_eval::{Kind as OutputKind, Region};
+use ssn_eval::Kind as OutputKind;
 use ssn_io::Error;
 use ssn_nn::error::Result;
 use ssn_nn::heads::HeadConfig;

@@ -8,8 +8,7 @@
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use ssn_core::Window;
-use ssn_eval::Region;
+use ssn_core::{Region, Window};
 use ssn_nn::backbones::{BackboneConfig, ConvPadding};
 use ssn_nn::error::{Result, refused, require};
 use ssn_nn::space::Size;

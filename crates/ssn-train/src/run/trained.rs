@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use ssn_args::CheckpointChoice;
 use ssn_core::modes::canonical;
 use ssn_data::{Case, DataConfig, Preprocessing};
-use ssn_eval::{CheckpointChoice, Description, DistributionFile, Kind as OutputKind, ModelId, case_seed};
+use ssn_eval::{Description, DistributionFile, Kind as OutputKind, ModelId, case_seed};
 use ssn_nn::error::{NnError, Result};
 use ssn_nn::layers::Mode;
 use ssn_nn::model::{Execution, Model};

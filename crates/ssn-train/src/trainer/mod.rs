@@ -23,7 +23,7 @@ use tch::Device;
 
 use ema::Ema;
 pub use objective::LossConfig;
-pub use ssn_eval::LossKind;
+pub use ssn_args::LossKind;
 
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssn_args::LossKind;
 use ssn_core::Lattice;
 use ssn_core::random::fill_normals_from;
 use ssn_data::Batch;
-use ssn_eval::LossKind;
 use ssn_nn::distribution::LowRankNormal;
 use ssn_nn::error::{NnError, Result, require};
 use ssn_nn::heads::Prediction;

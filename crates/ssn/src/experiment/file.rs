@@ -1,6 +1,6 @@
 //! What an experiment file says, and what is said about mistakes in it.
 
-use ssn_eval::{CheckpointChoice, ToyProblem};
+use ssn_args::{CheckpointChoice, ToyProblem};
 use std::collections::BTreeSet;
 use std::path::Path;
 

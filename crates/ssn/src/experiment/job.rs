@@ -6,13 +6,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use ssn_args::{
+    BadCases, CheckpointChoice, EvaluateConfig, ExperimentConfig, Part, PredictConfig, TrainConfig,
+};
 use ssn_core::Steering;
 use ssn_core::progress::silent;
 use ssn_data::{DeviceChoice, LabelPolicy, Split};
-use ssn_eval::{
-    BadCases, CheckpointChoice, DistributionFile, Draw, EvaluateConfig, Evaluated, ExperimentConfig, Kind,
-    Part, PredictConfig, Predictions, TrainConfig, blocks, evaluate,
-};
+use ssn_eval::{DistributionFile, Draw, Evaluated, Kind, Predictions, blocks, evaluate};
 use ssn_io::{Limits, read_bytes};
 use ssn_nn::{Execution, Precision};
 use ssn_train::checkpoint::BestValidation;

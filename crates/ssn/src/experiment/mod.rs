@@ -9,7 +9,7 @@ mod plan;
 mod tests;
 mod work;
 
-use ssn_eval::ExperimentConfig;
+use ssn_args::ExperimentConfig;
 
 use crate::control::Control;
 use crate::error::{Error, Result};

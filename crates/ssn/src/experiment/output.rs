@@ -4,9 +4,10 @@
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
+use ssn_args::CheckpointChoice;
 use ssn_data::text::csv_text;
+use ssn_eval::Evaluation;
 use ssn_eval::registry::{DSC, DSC_NOD, GED2, RATER_DIVERSITY, SAMPLE_DIVERSITY, ScoreKey, definition};
-use ssn_eval::{CheckpointChoice, Evaluation};
 use ssn_report::figures::{AblationAxes, AblationPoint, ablation_figure, png_from_svg};
 
 use super::finished::{Average, Finished, Run};

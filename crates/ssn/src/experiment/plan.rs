@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use ssn_args::{CheckpointChoice, ExperimentConfig};
 use ssn_data::SyntheticConfig;
-use ssn_eval::{CheckpointChoice, ExperimentConfig};
 use ssn_io::Place;
 use ssn_nn::NnError;
 use ssn_train::run::{ConfigSources, Override, RunPreset, join_torchscript};
@@ -375,7 +375,7 @@ pub fn chosen(options: &ExperimentConfig, reduced: Option<Reduced>) -> Result<Op
 /// Masks as `name=class+class`.
 fn groups(options: &ExperimentConfig, masks: &[String]) -> Result<Vec<(String, Vec<String>)>> {
     let parse = |mask: &String| {
-        ssn_eval::scores::Group::parse(mask).map_err(|reason| {
+        ssn_args::Group::parse(mask).map_err(|reason| {
             Error::mismatch(format!("{}, masks: {mask:?}: {reason}", options.file.display()))
         })
     };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::file::Experiment;
 use super::plan::Plan;
-use ssn_eval::ExperimentConfig;
+use ssn_args::ExperimentConfig;
 
 fn experiments() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use ssn_args::Part;
 use ssn_data::text::listed;
 use ssn_data::{Dataset, LabelPolicy, nearest};
 use ssn_eval::predictions::ABOUT_FILE;
-use ssn_eval::{About, CaseScores, Description, DistributionFile, ErrorKind, Found, Part, Predictions};
+use ssn_eval::{About, CaseScores, Description, DistributionFile, ErrorKind, Found, Predictions};
 use ssn_io::Limits;
 use ssn_view::{CaseHeadline, Packing, Picture, Rater, ViewCase, package};
 

@@ -1,42 +1,23 @@
-//! How the values of command-line arguments are read (feature `clap`).
+//! Parsers of the values of arguments.
 
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use clap::builder::RangedI64ValueParser;
 use ssn_core::sampling::MAX_WEIGHT;
-
-use crate::registry::SCORES;
-use crate::score_config::ScoreSet;
-
-/// Writes the help of `--scores`: the sets that have scores.
-pub(crate) fn sets_help() -> String {
-    let has_scores = |set: &&ScoreSet| SCORES.iter().any(|score| score.sets.contains(set));
-    let sets = ScoreSet::value_variants().iter().filter(has_scores);
-    let names: Vec<String> =
-        sets.filter_map(|set| Some(set.to_possible_value()?.get_name().to_owned())).collect();
-    format!("Further scores: {} or all. May be repeated", names.join(", "))
-}
 
 pub(crate) fn bin_count(text: &str) -> Result<usize, String> {
     whole_number(text, 1..=65_536, 15)
 }
 
 /// Reads the number of cases with pictures.
-///
-/// # Errors
-/// The expected form.
-pub fn pictured_cases(text: &str) -> Result<usize, String> {
+pub(crate) fn pictured_cases(text: &str) -> Result<usize, String> {
     whole_number(text, 0..=1000, 6)
 }
 
 /// Reads the number of samples in figures.
-///
-/// # Errors
-/// The expected form.
-pub fn shown_samples(text: &str) -> Result<usize, String> {
+pub(crate) fn shown_samples(text: &str) -> Result<usize, String> {
     whole_number(text, 2..=1000, 20)
 }
 
