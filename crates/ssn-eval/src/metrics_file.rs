@@ -252,6 +252,11 @@ mod tests {
         row(step, &[(VALIDATION_GED, Some(0.25)), (VALIDATION_DICE, None)])
     }
 
+    /// Returns what is said of a second line that is not a row.
+    fn damaged() -> String {
+        format!("has a damaged line 2: expected numbers in {} columns", 1 + RUN_COLUMNS.len())
+    }
+
     /// Returns a file with rows of the steps 2 and 4.
     fn file() -> String {
         [resumed("", 0), training(2), validation(2), training(4), validation(4)].concat()
@@ -284,9 +289,9 @@ mod tests {
             let error = MetricsTable::parse(header).unwrap_err();
             assert!(error.contains(message), "{error}");
         }
-        for row in ["2,x,,,,,,,", "2,1"] {
-            let error = MetricsTable::parse(&format!("{COLUMNS}\n{row}\n{}", training(4))).unwrap_err();
-            assert_eq!(error, "has a damaged line 2: expected numbers in 9 columns", "{row}");
+        for row in [training(2).replace("0.75", "x"), "2,1\n".to_owned()] {
+            let error = MetricsTable::parse(&format!("{COLUMNS}\n{row}{}", training(4))).unwrap_err();
+            assert_eq!(error, damaged(), "{row}");
         }
     }
 
@@ -311,7 +316,7 @@ mod tests {
 
     #[test]
     fn cells_of_other_versions_move_to_the_column_of_their_name() {
-        let old = format!("{COLUMNS},check\n2,0.75,3,2,0.001,,,,,517e380a\n");
+        let old = format!("{COLUMNS},check\n{},517e380a\n", training(2).trim_end());
         assert_eq!(MetricsTable::parse(&old).unwrap().rows.len(), 1);
         assert_eq!(resumed(&old, 2), format!("{COLUMNS}\n{}", training(2)), "checksums of version 0.2");
         let fewer = "step,loss,validation_ged\n2,0.5,\n2,,0.25\n4,0.5,\n";
@@ -323,10 +328,7 @@ mod tests {
     #[test]
     fn a_damaged_row_stays_damaged() {
         let kept = resumed(&format!("{COLUMNS}\n2,1\n{}", training(4)), 9);
-        assert_eq!(
-            MetricsTable::parse(&kept).unwrap_err(),
-            "has a damaged line 2: expected numbers in 9 columns"
-        );
+        assert_eq!(MetricsTable::parse(&kept).unwrap_err(), damaged());
     }
 
     #[test]
