@@ -30,6 +30,8 @@ pub const VALIDATION_DICE: &str = "validation_dice";
 pub struct RunColumn {
     /// The head of the column.
     pub name: &'static str,
+    /// What it holds, in documentation and below its figure.
+    pub caption: &'static str,
     /// Its figure in reports; none if it is drawn in another one.
     pub figure: Option<ColumnFigure>,
 }
@@ -45,90 +47,94 @@ pub struct ColumnFigure {
     pub y: &'static str,
     /// Whether the axis is logarithmic.
     pub logarithmic: bool,
-    /// What it shows.
-    pub caption: &'static str,
 }
 
 /// All columns behind the step, in the order of the file. To add one, add a row, and its value where training or validation is
 /// logged.
-pub static RUN_COLUMNS: [RunColumn; 8] = [
+pub static RUN_COLUMNS: &[RunColumn] = &[
     RunColumn {
         name: LOSS,
+        caption: "The loss of training, the mean over the steps since the row before. Phases of the loss have scales of their own.",
         figure: Some(ColumnFigure {
             place: 0,
             title: "Loss",
             y: "loss (lower is better)",
             logarithmic: true,
-            caption: "The loss of training, the mean over the steps since the row before. Phases of the loss have scales of their own.",
         }),
     },
     RunColumn {
         name: ESS,
+        caption: "How many of the Monte-Carlo samples carry the likelihood of a rater. Near 1, a single sample does, and the gradient is \
+                  that of the best sample alone. Phases without a likelihood have none.",
         figure: Some(ColumnFigure {
             place: 5,
             title: "Effective sample size",
             y: "samples (higher is better)",
             logarithmic: false,
-            caption: "How many of the Monte-Carlo samples carry the likelihood of a rater. Near 1, a single sample does, and the gradient is \
-                      that of the best sample alone. Phases without a likelihood have none.",
         }),
     },
     RunColumn {
         name: GRADIENT_NORM,
+        caption: "The norm of the gradient of all parameters before it is clipped, the mean over the steps since the row before. \
+                  Peaks are steps that changed much; a rise without end is a learning rate that is too large.",
         figure: Some(ColumnFigure {
             place: 4,
             title: "Gradient norm",
             y: "norm before clipping",
             logarithmic: true,
-            caption: "The norm of the gradient of all parameters before it is clipped, the mean over the steps since the row before. \
-                      Peaks are steps that changed much; a rise without end is a learning rate that is too large.",
         }),
     },
     RunColumn {
         name: LEARNING_RATE,
-        figure: Some(ColumnFigure {
-            place: 6,
-            title: "Learning rate",
-            y: "rate",
-            logarithmic: true,
-            caption: "The learning rate, by which every step is scaled.",
-        }),
+        caption: "The learning rate, by which every step is scaled.",
+        figure: Some(ColumnFigure { place: 6, title: "Learning rate", y: "rate", logarithmic: true }),
     },
     RunColumn {
         name: VALIDATION_GED,
+        caption: "How far samples are from raters as distributions, the mean over the validation cases; the checkpoint with the \
+                  smallest value is the best.",
         figure: Some(ColumnFigure {
             place: 1,
             title: "GED² on validation",
             y: "GED² (lower is better)",
             logarithmic: false,
-            caption: "How far samples are from raters as distributions, the mean over the validation cases; the checkpoint with the \
-                      smallest value is the best.",
         }),
     },
     RunColumn {
         name: VALIDATION_DIVERSITY,
+        caption: "The mean distance of two samples. It should come to that of two raters, the curve `raters`.",
         figure: Some(ColumnFigure {
             place: 2,
             title: "Diversity on validation",
             y: "diversity (that of raters is best)",
             logarithmic: false,
-            caption: "The mean distance of two samples. It should come to that of two raters, the curve `raters`.",
         }),
     },
-    RunColumn { name: VALIDATION_RATER_DIVERSITY, figure: None },
+    RunColumn {
+        name: VALIDATION_RATER_DIVERSITY,
+        caption: "The mean distance of two raters over the validation cases.",
+        figure: None,
+    },
     RunColumn {
         name: VALIDATION_DICE,
+        caption: "How well the mean prediction overlaps with raters, over all foreground classes.",
         figure: Some(ColumnFigure {
             place: 3,
             title: "Dice on validation",
             y: "Dice (higher is better)",
             logarithmic: false,
-            caption: "How well the mean prediction overlaps with raters, over all foreground classes.",
         }),
     },
 ];
 
 const VALIDATION: &str = "validation_";
+
+/// Returns the table of columns in `docs/reference/training.md`.
+pub fn reference() -> String {
+    let row = |column: &RunColumn| format!("| `{}` | {} |\n", column.name, column.caption);
+    let rows: String = RUN_COLUMNS.iter().map(row).collect();
+    format!("| column | content |\n|---|---|\n| `{STEP}` | Steps done. |\n{rows}")
+}
 
 /// Returns the name of a column in TensorBoard.
 pub fn tag(name: &str) -> String {
@@ -145,7 +151,7 @@ pub fn row(step: u64, values: &[(&str, Option<f64>)]) -> String {
         // The shortest text that parses to the same number.
         value.map_or(String::new(), |value| value.to_string())
     };
-    format!("{step},{}\n", RUN_COLUMNS.each_ref().map(cell).join(","))
+    format!("{step},{}\n", RUN_COLUMNS.iter().map(cell).collect::<Vec<_>>().join(","))
 }
 
 fn header() -> String {
@@ -155,20 +161,28 @@ fn header() -> String {
 
 /// Returns the file of a run that resumes after `step` steps: `old` without later rows and without a torn last line.
 ///
-/// The validation of `step` itself comes after its checkpoint and is repeated, so its row is dropped too.
+/// Its columns are those of this version: cells move to the column of their name, and columns without one are dropped, such as the
+/// checksums of version 0.2. The validation of `step` itself comes after its checkpoint and is repeated, so its row is dropped too.
 pub fn resumed(old: &str, step: u64) -> String {
     let mut text = header() + "\n";
-    for line in complete(old).lines().skip(1) {
-        // Runs of version 0.2 have a tenth cell, a checksum.
-        let cells: Vec<&str> = line.split(',').take(1 + RUN_COLUMNS.len()).collect();
+    let mut lines = complete(old).lines();
+    let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    let place = |column: &RunColumn| names.iter().position(|name| *name == column.name);
+    let places: Vec<Option<usize>> = RUN_COLUMNS.iter().map(place).collect();
+    for line in lines {
+        let cells: Vec<&str> = line.split(',').collect();
+        let cell =
+            |place: &Option<usize>| place.and_then(|place| cells.get(place)).copied().unwrap_or_default();
+        let values: Vec<&str> = places.iter().map(cell).collect();
         // Steps that could not be applied leave the cells of a training row empty too.
-        let mut named = RUN_COLUMNS.iter().zip(&cells[1..]);
+        let mut named = RUN_COLUMNS.iter().zip(&values);
         let is_validation =
             named.any(|(column, cell)| column.name.starts_with(VALIDATION) && !cell.is_empty());
         let row_step = cells[0].parse::<u64>();
         if row_step.is_ok_and(|row_step| row_step < step || row_step == step && !is_validation) {
-            text += &cells.join(",");
-            text.push('\n');
+            // A damaged row stays damaged: whoever reads the file names it.
+            let kept = if cells.len() == names.len() { &values } else { &cells[1..].to_vec() };
+            text += &format!("{},{}\n", cells[0], kept.join(","));
         }
     }
     text
@@ -238,6 +252,11 @@ mod tests {
         row(step, &[(VALIDATION_GED, Some(0.25)), (VALIDATION_DICE, None)])
     }
 
+    /// Returns what is said of a second line that is not a row.
+    fn damaged() -> String {
+        format!("has a damaged line 2: expected numbers in {} columns", 1 + RUN_COLUMNS.len())
+    }
+
     /// Returns a file with rows of the steps 2 and 4.
     fn file() -> String {
         [resumed("", 0), training(2), validation(2), training(4), validation(4)].concat()
@@ -270,9 +289,9 @@ mod tests {
             let error = MetricsTable::parse(header).unwrap_err();
             assert!(error.contains(message), "{error}");
         }
-        for row in ["2,x,,,,,,,", "2,1"] {
-            let error = MetricsTable::parse(&format!("{COLUMNS}\n{row}\n{}", training(4))).unwrap_err();
-            assert_eq!(error, "has a damaged line 2: expected numbers in 9 columns", "{row}");
+        for row in [training(2).replace("0.75", "x"), "2,1\n".to_owned()] {
+            let error = MetricsTable::parse(&format!("{COLUMNS}\n{row}{}", training(4))).unwrap_err();
+            assert_eq!(error, damaged(), "{row}");
         }
     }
 
@@ -296,9 +315,24 @@ mod tests {
     }
 
     #[test]
-    fn the_checksums_of_version_0_2_are_dropped() {
-        let old = format!("{COLUMNS},check\n2,0.75,3,2,0.001,,,,,517e380a\n");
+    fn cells_of_other_versions_move_to_the_column_of_their_name() {
+        let old = format!("{COLUMNS},check\n{},517e380a\n", training(2).trim_end());
         assert_eq!(MetricsTable::parse(&old).unwrap().rows.len(), 1);
-        assert_eq!(resumed(&old, 2), format!("{COLUMNS}\n{}", training(2)));
+        assert_eq!(resumed(&old, 2), format!("{COLUMNS}\n{}", training(2)), "checksums of version 0.2");
+        let fewer = "step,loss,validation_ged\n2,0.5,\n2,,0.25\n4,0.5,\n";
+        let kept = [row(2, &[(LOSS, Some(0.5))]), row(2, &[(VALIDATION_GED, Some(0.25))])].concat();
+        assert_eq!(resumed(fewer, 3), format!("{COLUMNS}\n{kept}"));
+        assert_eq!(resumed(fewer, 2), format!("{COLUMNS}\n{}", row(2, &[(LOSS, Some(0.5))])), "a validation");
+    }
+
+    #[test]
+    fn a_damaged_row_stays_damaged() {
+        let kept = resumed(&format!("{COLUMNS}\n2,1\n{}", training(4)), 9);
+        assert_eq!(MetricsTable::parse(&kept).unwrap_err(), damaged());
+    }
+
+    #[test]
+    fn the_reference_lists_them() {
+        ssn_testing::assert_table_is_up_to_date("training.md", "columns", &reference());
     }
 }

@@ -7,7 +7,7 @@ use crate::figures::chart::{Axis, Chart, Frame, Mark, Panel, Ticks, color_bar};
 use crate::figures::svg::{INK, PAPER, probability};
 use crate::material::Measured;
 
-const SIDE: f64 = 380.0;
+const SIDE: f64 = 336.0;
 const LEFT: f64 = 74.0;
 const TOP: f64 = 26.0;
 const BELOW: f64 = 30.0;

@@ -8,7 +8,7 @@ use crate::curves::{Curve, Quantity, StepMark, curve_panels, curves_figure};
 use crate::figures::png_from_svg;
 use crate::output::Drawn;
 use ssn_eval::metrics_file::{
-    ColumnFigure, LEARNING_RATE, METRICS_FILE, MetricsTable, RUN_COLUMNS, VALIDATION_DIVERSITY,
+    ColumnFigure, LEARNING_RATE, METRICS_FILE, MetricsTable, RUN_COLUMNS, RunColumn, VALIDATION_DIVERSITY,
     VALIDATION_GED, VALIDATION_RATER_DIVERSITY,
 };
 
@@ -101,11 +101,11 @@ impl Run {
 /// Returns the quantities that have figures, in their order.
 fn quantities() -> Vec<Quantity> {
     let mut figures: Vec<_> =
-        RUN_COLUMNS.iter().filter_map(|column| Some((column.name, column.figure.as_ref()?))).collect();
+        RUN_COLUMNS.iter().filter_map(|column| Some((column, column.figure.as_ref()?))).collect();
     figures.sort_by_key(|(_, figure)| figure.place);
-    let quantity = |(column, figure): (&'static str, &ColumnFigure)| {
-        let ColumnFigure { title, y, logarithmic, caption, .. } = *figure;
-        Quantity { column, title, y, logarithmic, caption }
+    let quantity = |(column, figure): (&RunColumn, &ColumnFigure)| {
+        let ColumnFigure { title, y, logarithmic, .. } = *figure;
+        Quantity { column: column.name, title, y, logarithmic, caption: column.caption }
     };
     figures.into_iter().map(quantity).collect()
 }

@@ -18,7 +18,7 @@ struct Volumes {
     prediction: f64,
 }
 
-const WIDTH: f64 = 520.0;
+const WIDTH: f64 = 500.0;
 /// The height of a panel, and of what is above and below its axes.
 const PANEL: f64 = 200.0;
 const ABOVE: f64 = 30.0;

@@ -280,7 +280,7 @@ impl Work {
     /// since are no longer theirs.
     fn raters(&self, job: &Job) -> Result<(Vec<LabelMap>, Vec<String>, String)> {
         let (raters, names) = load_raters(&self.plan.dataset, job)?;
-        let key = key(&self.settings.scores, &job.found.header.sha256, &raters)?;
+        let key = key(&versions(), &self.settings.scores, &job.found.header.sha256, &raters)?;
         Ok((raters, names, key))
     }
 
@@ -416,8 +416,13 @@ fn checksum(scored: &Scored) -> Result<String> {
 
 /// Hashes all that the scores of a case depend on: their definitions, the settings, the content of the distribution file, and the label
 /// maps of the raters.
-fn key(config: &ScoreConfig, distribution_sha256: &str, raters: &[LabelMap]) -> Result<String> {
-    let text = serde_json::to_string(&(versions(), config, distribution_sha256)).map_err(Error::mismatch)?;
+fn key(
+    definitions: &[(&str, u16)],
+    config: &ScoreConfig,
+    distribution_sha256: &str,
+    raters: &[LabelMap],
+) -> Result<String> {
+    let text = serde_json::to_string(&(definitions, config, distribution_sha256)).map_err(Error::mismatch)?;
     let mut digest = Sha256::new_with_prefix(text);
     for rater in raters {
         digest.update((rater.labels().len() as u64).to_le_bytes());
@@ -453,6 +458,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case_scores::CaseScores;
 
     #[test]
     fn a_setting_that_an_older_folder_lacks_has_its_default() {
@@ -467,15 +473,53 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_of_its_settings_file_and_raters() {
+    fn a_record_is_of_its_definitions_settings_file_and_raters() {
         let rater = |label| LabelMap::new(vec![label, 0], 2).unwrap();
-        let of = |config: &ScoreConfig, sha256, label| key(config, sha256, &[rater(label)]).unwrap();
-        let usual = ScoreConfig::default();
-        let first = of(&usual, "a", 1);
-        assert_eq!(of(&usual, "a", 1), first);
+        let of = |definitions: &[(&str, u16)], config: &ScoreConfig, sha256, label| {
+            key(definitions, config, sha256, &[rater(label)]).unwrap()
+        };
+        let (usual, one) = (ScoreConfig::default(), [("dice", 1)]);
+        let first = of(&one, &usual, "a", 1);
+        assert_eq!(of(&one, &usual, "a", 1), first);
         let other = ScoreConfig { seed: 1, ..ScoreConfig::default() };
-        for changed in [of(&other, "a", 1), of(&usual, "b", 1), of(&usual, "a", 0)] {
-            assert_ne!(changed, first);
-        }
+        let changed = [
+            of(&[("dice", 2)], &usual, "a", 1),
+            of(&[("dice", 1), ("added", 1)], &usual, "a", 1),
+            of(&one, &other, "a", 1),
+            of(&one, &usual, "b", 1),
+            of(&one, &usual, "a", 0),
+        ];
+        assert!(changed.iter().all(|changed| *changed != first), "{changed:?}");
+    }
+
+    #[test]
+    fn a_record_is_read_if_it_is_whole_and_of_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let evaluation = Folder { root: default_folder(folder.path()) };
+        create_folder(&evaluation.root.join(CASES)).unwrap();
+        let scores = CaseScores {
+            samples: 1,
+            raters: 1,
+            distance: GedDistance::Iou,
+            in_voxels: false,
+            masks: vec![],
+            values: vec![],
+            reliability: None,
+        };
+        let scored = Scored { id: "a".to_owned(), rater_names: vec![], scores };
+        let (path, record) = (evaluation.record("a"), Record::new("k".to_owned(), scored.clone()).unwrap());
+        record.write(&path).unwrap();
+        assert_eq!(Record::read(&path, "k", "a"), Some(record));
+        assert_eq!([("other", "a"), ("k", "b")].map(|(key, id)| Record::read(&path, key, id)), [None, None]);
+        assert_eq!(written_scores(folder.path(), "a"), Some(scored));
+        assert_eq!(written_scores(folder.path(), "b"), None);
+        // Files of two cases that were exchanged.
+        std::fs::copy(&path, evaluation.record("b")).unwrap();
+        assert_eq!(written_scores(folder.path(), "b"), None);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace("\"samples\":1", "\"samples\":2")).unwrap();
+        assert_eq!(Record::read(&path, "k", "a"), None, "the checksum is that of one sample");
+        std::fs::write(&path, &text[1..]).unwrap();
+        assert_eq!(written_scores(folder.path(), "a"), None);
     }
 }

@@ -358,3 +358,100 @@ fn cell(row: &[Observations], key: &str, value: impl Fn(&Observations) -> Option
     let value = row.iter().find(|found| found.key == key).and_then(value);
     value.map_or(String::new(), |value| value.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case_scores::ScoreValues;
+    use crate::score_config::{ALL_CLASSES, GedDistance, Group};
+
+    fn settings(groups: Vec<Group>) -> Settings {
+        Settings {
+            model: ModelId { sha256: String::new(), name: "run".to_owned() },
+            kind: Kind::Stochastic,
+            dataset: "set".to_owned(),
+            split: "test".to_owned(),
+            scores: ScoreConfig { groups, ..ScoreConfig::default() },
+            bootstrap: false,
+            labels_only: false,
+        }
+    }
+
+    /// Returns a case with two raters and the values of some scores.
+    fn case(id: &str, masks: &[&str], values: &[(&str, &[Option<f64>])]) -> Scored {
+        let value = |(key, each): &(&str, &[Option<f64>])| ScoreValues {
+            key: (*key).to_owned(),
+            each: each.to_vec(),
+            one_empty: 1,
+        };
+        let scores = CaseScores {
+            samples: 4,
+            raters: 2,
+            distance: GedDistance::Iou,
+            in_voxels: false,
+            masks: masks.iter().map(|mask| (*mask).to_owned()).collect(),
+            values: values.iter().map(value).collect(),
+            reliability: None,
+        };
+        Scored { id: id.to_owned(), rater_names: vec!["alice".to_owned(), "bob".to_owned()], scores }
+    }
+
+    #[test]
+    fn undefined_values_are_counted_and_left_out() {
+        let cases = [
+            case("a", &["core"], &[("assd core", &[Some(1.0), Some(3.0)])]),
+            case("b", &["core"], &[("assd core", &[None, Some(5.0)])]),
+            case("c", &["core"], &[("assd core", &[None, None])]),
+        ];
+        let found = Evaluation::new(settings(vec![]), &cases, vec!["d".to_owned()]).unwrap();
+        let figure = found.figure("assd core").unwrap();
+        assert_eq!(figure.mean, Some(3.0), "over pairs of case and rater, not over cases");
+        assert_eq!((figure.values, figure.undefined, figure.cases, figure.one_empty), (3, 3, 2, 3));
+        assert_eq!((found.cases, found.missing), (3, vec!["d".to_owned()]));
+    }
+
+    #[test]
+    fn cases_without_a_score_have_an_empty_cell() {
+        let cases = [
+            case("a", &["core"], &[("brier", &[Some(0.5)]), ("assd core", &[Some(1.0), None])]),
+            case("b", &["core"], &[("volume core", &[Some(2.0)]), ("assd core", &[Some(4.0), Some(6.0)])]),
+        ];
+        assert_eq!(
+            cases_csv(&cases),
+            "id,samples,raters,brier,assd core,volume core\na,4,2,0.5,1,\nb,4,2,,5,2\n"
+        );
+        assert_eq!(
+            raters_csv(&cases),
+            "id,rater,assd core\na,alice,1\na,bob,\nb,alice,4\nb,bob,6\n",
+            "scores of the whole case are none of a rater"
+        );
+    }
+
+    #[test]
+    fn the_mean_of_nnu_net_is_over_classes_alone() {
+        let masks = ["core", "rim", ALL_CLASSES];
+        let dice: Vec<(String, &[Option<f64>])> = masks
+            .iter()
+            .zip([&[Some(1.0), Some(0.0)][..], &[Some(0.8), None], &[Some(0.1), Some(0.1)]])
+            .map(|(mask, dice)| (format!("{DSC} {mask}"), dice))
+            .collect();
+        let values: Vec<_> = dice.iter().map(|(key, dice)| (key.as_str(), *dice)).collect();
+        let of = |groups| Evaluation::new(settings(groups), &[case("a", &masks, &values)], vec![]).unwrap();
+        let classes = of(vec![]);
+        assert_eq!(
+            classes.metric_per_case[0].metrics.keys().collect::<Vec<_>>(),
+            ["1", "2", ALL_CLASSES],
+            "classes have their numbers"
+        );
+        assert!((classes.foreground_mean.dice.unwrap() - 0.65).abs() < 1e-12);
+        // IoU is DSC / (2 − DSC) of each rater.
+        assert!((classes.foreground_mean.iou.unwrap() - (0.5 + 0.8 / 1.2) / 2.0).abs() < 1e-12);
+        let group = |name: &str| Group { name: name.to_owned(), classes: vec![1] };
+        let groups = of(masks.map(group).to_vec());
+        assert_eq!(
+            groups.metric_per_case[0].metrics.keys().collect::<Vec<_>>(),
+            [ALL_CLASSES, "core", "rim"]
+        );
+        assert!((groups.foreground_mean.dice.unwrap() - 1.4 / 3.0).abs() < 1e-12, "over all groups");
+    }
+}

@@ -92,3 +92,92 @@ fn calibration(cases: &[Scored]) -> Option<String> {
          (ECE of the foreground)."
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case_scores::{CaseScores, ScoreValues};
+    use crate::registry::{EXCESS_GED2, GED2, RATER_DIVERSITY, SAMPLE_DIVERSITY};
+    use crate::score_config::GedDistance;
+
+    /// Returns a case with some samples and raters, whose means over all pairs are such that different ones have these distances.
+    fn case(samples: (usize, f64), raters: (usize, f64), others: &[(&str, f64)]) -> Scored {
+        let over_all_pairs = |(count, distance): (usize, f64)| distance * (count - 1) as f64 / count as f64;
+        let value =
+            |key: &str, x: f64| ScoreValues { key: key.to_owned(), each: vec![Some(x)], one_empty: 0 };
+        let mut values = vec![
+            value(SAMPLE_DIVERSITY, over_all_pairs(samples)),
+            value(RATER_DIVERSITY, over_all_pairs(raters)),
+        ];
+        values.extend(others.iter().map(|(key, x)| value(key, *x)));
+        let scores = CaseScores {
+            samples: samples.0,
+            raters: raters.0,
+            distance: GedDistance::Iou,
+            in_voxels: false,
+            masks: vec![],
+            values,
+            reliability: None,
+        };
+        Scored { id: "a".to_owned(), rater_names: vec![], scores }
+    }
+
+    fn first_line(kind: Kind, cases: &[Scored]) -> String {
+        verdict(kind, cases).remove(0)
+    }
+
+    #[test]
+    fn the_diversity_of_samples_is_compared_with_that_of_raters() {
+        let of = |distance| first_line(Kind::Stochastic, &[case((4, distance), (3, 0.4), &[])]);
+        assert!(
+            of(0.51).starts_with("Samples differ more from each other than raters do (0.51 against 0.40")
+        );
+        assert!(of(0.49).starts_with("Samples differ from each other about as much as raters do (0.49"));
+        assert!(of(0.33).starts_with("Samples differ from each other about as much"));
+        assert!(
+            of(0.31).starts_with("Samples differ less from each other than raters do (0.31 against 0.40")
+        );
+        // Means over cases, not over pairs of cases.
+        let cases = [case((4, 0.9), (3, 0.4), &[]), case((4, 0.1), (3, 0.6), &[])];
+        assert!(first_line(Kind::Stochastic, &cases).contains("(0.50 against 0.50"));
+    }
+
+    #[test]
+    fn one_sample_or_one_rater_says_nothing_about_diversity() {
+        let one_sample = [case((1, 0.0), (3, 0.4), &[])];
+        assert!(first_line(Kind::Sampled, &one_sample).starts_with("With one sample, nothing"));
+        assert!(first_line(Kind::Deterministic, &one_sample).starts_with("The network is deterministic"));
+        let one_rater = [case((4, 0.2), (1, 0.0), &[])];
+        assert!(
+            first_line(Kind::Stochastic, &one_rater).contains("by 0.20 (mean of 1 − IoU); with one rater")
+        );
+    }
+
+    #[test]
+    fn many_empty_samples_and_bad_calibration_are_told() {
+        let of = |kind, empty, ece| {
+            let others = [(EMPTY_SAMPLES, empty), (FOREGROUND_ECE, ece)];
+            verdict(kind, &[case((4, 0.4), (3, 0.4), &others)]).split_off(1)
+        };
+        let good = of(Kind::Stochastic, 0.1, 0.1);
+        assert_eq!(good[0], "10.0 % of samples are nearly empty where every rater marked something.");
+        assert!(good[1].starts_with("Probabilities are well calibrated"), "{good:?}");
+        let bad = of(Kind::Stochastic, 0.11, 0.11);
+        assert!(bad[0].contains("the network doubts that there is anything"), "{bad:?}");
+        assert!(bad[1].starts_with("Probabilities are badly calibrated"), "{bad:?}");
+        assert_eq!(of(Kind::Deterministic, 0.11, 0.11), bad[1..], "one segmentation is no empty sample");
+    }
+
+    #[test]
+    fn ged_is_set_against_samples_of_the_raters() {
+        let [few, all] = [1, 4].map(|samples| format!("{GED2}_{samples}"));
+        let ged = [(few.as_str(), 0.9), (all.as_str(), 0.5), (EXCESS_GED2, 0.2)];
+        let lines = verdict(Kind::Stochastic, &[case((4, 0.4), (3, 0.4), &ged)]);
+        assert!(
+            lines[1].starts_with("GED² is 0.500; samples of the raters' own distribution would have 0.300")
+        );
+        // A single rater has no distribution.
+        let alone = case((4, 0.4), (1, 0.0), &[(all.as_str(), 0.5)]);
+        assert_eq!(verdict(Kind::Stochastic, &[alone]).len(), 1);
+    }
+}

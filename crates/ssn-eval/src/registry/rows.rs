@@ -267,4 +267,10 @@ pub static SCORES: &[ScoreDef] = &[
     .not_in_cases(),
     mask("rater_volume", "… of raters", Volume, |m| known(&m.volumes().raters))
         .alone("volume of raters, {volume}"),
+    mask("volume_difference", "volume difference, {volume}", VolumeError, |m| {
+        let volumes = m.volumes();
+        each(volumes.raters.iter().map(|rater| Some((volumes.prediction - rater).abs())).collect())
+    })
+    .lower("")
+    .in_masks(),
 ];

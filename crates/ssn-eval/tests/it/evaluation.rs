@@ -2,10 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
+use ssn_core::{LowRankNormal, Progress};
 use ssn_data::Shard;
 use ssn_eval::evaluation::OtherTool;
-use ssn_eval::{Error, ErrorKind, EvaluateConfig, Evaluated, Part, evaluate, evaluate_shard};
+use ssn_eval::{
+    About, Description, DistributionFile, Error, ErrorKind, EvaluateConfig, Evaluated, Kind, ModelId, Part,
+    Predictions, Region, StoredImage, evaluate, evaluate_shard,
+};
 use ssn_io::{Geometry, Image, Limits, Voxels, write};
 use tempfile::TempDir;
 
@@ -169,4 +174,82 @@ fn cases_without_a_prediction_are_named_and_may_be_left_out() {
     );
     let found = evaluate(&EvaluateConfig { allow_missing: true, ..config }, &|_| {}).unwrap();
     assert_eq!((found.cases.len(), found.evaluation.missing), (2, vec!["b".to_owned()]));
+}
+
+/// Evaluates, and returns the warnings as well.
+fn evaluate_with_warnings(config: &EvaluateConfig) -> (Evaluated, Vec<String>) {
+    let warnings = Mutex::new(vec![]);
+    let progress = |progress: Progress<'_>| {
+        if let Progress::Warning(text) = progress {
+            warnings.lock().unwrap().push(text.to_owned());
+        }
+    };
+    (evaluate(config, &progress).unwrap(), warnings.into_inner().unwrap())
+}
+
+#[test]
+fn cases_of_training_are_left_out_unless_all_are_asked_for() {
+    let files = Files::new();
+    let about = About {
+        model: ModelId { sha256: "5f".to_owned(), name: "run".to_owned() },
+        seed: 0,
+        dataset: files.path("raters").display().to_string(),
+        split: "all".to_owned(),
+        images: None,
+        labels: None,
+        labels_only: true,
+    };
+    let predict = |name: &str, trained: &[&str]| {
+        let folder = Predictions::create(&files.path(name), about.clone()).unwrap();
+        for case in CASES {
+            let description = Description {
+                case: case.to_owned(),
+                classes: ["background", "foreground"].map(str::to_owned).to_vec(),
+                kind: Kind::Stochastic,
+                size: [1, 8, 8],
+                geometry: Geometry::default(),
+                network_grid: None,
+                region: Region::whole([1, 8, 8]),
+                model: about.model.clone(),
+                image: Some(StoredImage { trained_on: trained.contains(&case), ..StoredImage::default() }),
+                labels_only: false,
+            };
+            let noise =
+                LowRankNormal::new(2, 64, 0, vec![0f32; 128], vec![1f32; 128], vec![0f32; 0]).unwrap();
+            let file = DistributionFile::new(description, noise, None).unwrap();
+            file.write(&folder.distribution_path(case)).unwrap();
+        }
+        EvaluateConfig { fast: true, samples: 2, ..EvaluateConfig::new(files.path(name)) }
+    };
+    let some = predict("some", &["b"]);
+    let (found, warnings) = evaluate_with_warnings(&some);
+    let ids: Vec<&str> = found.cases.iter().map(|case| case.id.as_str()).collect();
+    assert_eq!((ids, found.evaluation.missing.len()), (vec!["a", "c"], 0));
+    assert!(warnings[0].starts_with("the model trained on 1 of the cases"), "{warnings:?}");
+    let all = EvaluateConfig { split: Some(Part::All), ..some };
+    assert_eq!(evaluate(&all, &|_| {}).unwrap().cases.len(), 3);
+    let (kind, sentence) = files.refusal(&predict("every", &CASES));
+    assert_eq!(kind, ErrorKind::BadData);
+    assert!(sentence.starts_with("the model trained on all 3 cases"), "{sentence}");
+}
+
+#[test]
+fn inverted_masks_are_the_first_line_of_the_verdict() {
+    let files = Files::new();
+    for case in CASES {
+        // What no rater marked.
+        let voxels = Voxels::U8((0..64).map(|i| if i < 22 { 0 } else { 255 }).collect());
+        let image = Image::new(voxels, [1, 1, 8, 8], Geometry::default(), &Limits::default()).unwrap();
+        fs::create_dir_all(files.path("inverted")).unwrap();
+        write(&files.path(&format!("inverted/{case}.png")), &image).unwrap();
+    }
+    let (labels, raters) = (Some(files.path("inverted")), Some(files.path("raters")));
+    let other = OtherTool { labels, raters, ..OtherTool::default() };
+    let (found, warnings) = evaluate_with_warnings(&EvaluateConfig { other, ..files.config() });
+    let expected = "The class foreground has a DSC of 0.0 %, but would have ";
+    assert!(found.evaluation.verdict[0].starts_with(expected), "{:?}", found.evaluation.verdict);
+    assert_eq!(warnings.last(), found.evaluation.verdict.first());
+    let (found, warnings) =
+        evaluate_with_warnings(&EvaluateConfig { predictions: files.path("good"), ..files.config() });
+    assert!(!found.evaluation.verdict[0].starts_with("The class") && warnings.is_empty(), "{warnings:?}");
 }

@@ -160,6 +160,28 @@ fn masks_are_scored_with_every_rater() {
 }
 
 #[test]
+fn the_volume_difference_has_no_sign() {
+    let map = |marked: usize| LabelMap::new((0..60).map(|i| u8::from(i < marked)).collect(), 3).unwrap();
+    let (prediction, raters) = (map(20), [map(12), map(50)]);
+    let maps = CaseMaps {
+        case: "a",
+        classes: &description("a").classes,
+        size: [3, 4, 5],
+        spacing: Some([5.0, 10.0, 10.0]),
+        prediction: Some(&prediction),
+        samples: &[map(20)],
+        probabilities: None,
+    };
+    let of = |maps: &CaseMaps<'_>| {
+        let found = score_maps(maps, &raters, &ScoreConfig::fast(1)).unwrap();
+        ["core", "oedema"].map(|mask| found.of_mask("volume_difference", mask).to_vec())
+    };
+    // A voxel has half a milliliter.
+    assert_eq!(of(&maps), [[Some(4.0), Some(15.0)], [Some(0.0); 2]]);
+    assert_eq!(of(&CaseMaps { spacing: None, ..maps }), [[Some(8.0), Some(30.0)], [Some(0.0); 2]]);
+}
+
+#[test]
 fn what_raters_mark_outside_the_region_is_missed() {
     let certain = |class: usize| {
         let mean = (0..36).map(|i| if i / 12 == class { 50.0 } else { 0.0 }).collect::<Vec<f32>>();

@@ -284,7 +284,9 @@ impl Area<'_> {
         } else if !heading.is_empty() {
             drawing.text(left + width / 2.0, top - 8.0, TEXT, Anchor::Middle, INK, heading);
         }
-        draw_legend(drawing, legend, (left + width / 2.0, top - 31.0), width / 2.0);
+        // A line per entry at the right edge: at the left is the name of the vertical axis.
+        let widest = legend.iter().map(Entry::width).fold(0.0, f64::max);
+        draw_legend(drawing, legend, (left + width - widest, top - 31.0), widest);
     }
 
     fn vertical_axis(&self, drawing: &mut Drawing) {

@@ -1,6 +1,6 @@
 //! The figure of the toy problem: mean, covariance matrix and samples of both models.
 
-use super::chart::{Chart, Frame, Mark, Panel, color_bar};
+use super::chart::{self, Chart, Frame, Mark, Panel, color_bar};
 use super::picture::Picture;
 use super::svg::{Anchor, Color, FAINT, INK, diverging, probability};
 use ssn_core::{CoreError, LowRankNormal, Sampler, Steering};
@@ -25,7 +25,10 @@ pub struct ToyRow<'a> {
 const CELL: usize = 9;
 const STRIP_WIDTH: f64 = 22.0;
 const STRIP_GAP: f64 = 5.0;
-const MARGIN: f64 = 12.0;
+/// Left of the label maps, whose heading is wider than they are.
+const MARGIN: f64 = 24.0;
+/// Between two models, and below the last.
+const BETWEEN: f64 = 16.0;
 /// Between the parts of a row.
 const GAP: f64 = 30.0;
 const BAR_WIDTH: f64 = 12.0;
@@ -40,8 +43,8 @@ pub fn toy_figure(label_maps: &[Vec<f32>], models: &[ToyRow<'_>]) -> Result<Stri
     let mut panels = vec![];
     let mut width = 0.0;
     for (place, model) in models.iter().enumerate() {
-        let mut row =
-            Row { left: MARGIN, top: place as f64 * (HEADER + side) + HEADER, side, panels: vec![] };
+        let top = place as f64 * (HEADER + side + BETWEEN) + HEADER;
+        let mut row = Row { left: MARGIN, top, side, panels: vec![] };
         row.add_model(label_maps, model)?;
         width = row.left;
         panels.append(&mut row.panels);
@@ -51,7 +54,7 @@ pub fn toy_figure(label_maps: &[Vec<f32>], models: &[ToyRow<'_>]) -> Result<Stri
         description: "For each model: the two label maps, the mean, the covariance matrix of the logits and random samples."
             .to_owned(),
         panels,
-        size: (width, models.len() as f64 * (HEADER + side) + MARGIN),
+        size: (width, models.len() as f64 * (HEADER + side + BETWEEN)),
         ..Chart::default()
     };
     Ok(chart.svg())
@@ -68,7 +71,7 @@ struct Row {
 
 impl Row {
     fn add_model(&mut self, label_maps: &[Vec<f32>], model: &ToyRow<'_>) -> Result<(), CoreError> {
-        let Self { left, top, .. } = *self;
+        let top = self.top;
         let line = |y: f64, color: Color, text: &str| Mark::Text {
             at: (0.0, y),
             anchor: Anchor::Start,
@@ -76,7 +79,7 @@ impl Row {
             text: text.to_owned(),
         };
         self.panels.push(Panel {
-            frame: Frame { left, top: top - HEADER, width: 1.0, height: HEADER },
+            frame: Frame { left: chart::MARGIN, top: top - HEADER, width: 1.0, height: HEADER },
             marks: vec![line(0.73, INK, &model.title), line(0.47, FAINT, &model.caption)],
             ..Panel::default()
         });
