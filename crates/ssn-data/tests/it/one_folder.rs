@@ -355,3 +355,92 @@ fn images_and_label_maps_may_share_numbers_alone() {
         assert!(dataset.entries.iter().all(|entry| entry.group == entry.id), "a batch is no patient");
     }
 }
+
+/// Folder of three images, each with label maps whose names have `N` for the number of their image.
+fn labeled(image_name: &str, labels: &[&str]) -> Folder {
+    let folder = Folder::new();
+    for case in 1..=3 {
+        let name = |text: &str| format!("{}.png", text.replace('N', &case.to_string()));
+        image(&folder, &name(image_name), case);
+        for (number, label) in labels.iter().enumerate() {
+            folder.labels(&name(label), SIZE, 10 * case + number, 255);
+        }
+    }
+    folder
+}
+
+/// Marked voxels of each rater, of all cases.
+fn marked(folder: &Folder) -> Vec<Vec<usize>> {
+    let dataset = Dataset::open(folder.path()).unwrap();
+    cases(&dataset).into_iter().map(|(.., marked)| marked).collect()
+}
+
+#[test]
+fn a_consensus_is_no_rater_in_any_layout() {
+    for (image_name, label) in [
+        ("cN/image", "cN/#"),
+        ("cN/image", "cN/seg_#"),
+        ("cN/cN_t1", "cN/cN_seg_#"),
+        ("images/cN", "labels/cN/#"),
+        ("images/cN", "#/cN"),
+        ("sub-N/anat/sub-N_T1w", "derivatives/manual/sub-N/anat/sub-N_desc-#_dseg"),
+        ("sub-N/anat/sub-N_T1w", "derivatives/#/sub-N/anat/sub-N_dseg"),
+    ] {
+        for made in ["consensus", "gold_standard", "union", "majority-vote"] {
+            if label.contains("sub-") && made.contains('_') {
+                continue;
+            }
+            let labels = ["rater1", "rater2", made].map(|rater| label.replace('#', rater));
+            let folder = labeled(image_name, &[&labels[0], &labels[1], &labels[2]]);
+            assert_eq!(marked(&folder), [[10, 11], [20, 21], [30, 31]], "{labels:?}");
+            let dataset = Dataset::open(folder.path()).unwrap();
+            assert_eq!(dataset.channels.len(), 1, "{labels:?}");
+            assert!(!dataset.left_out().is_empty(), "{labels:?}");
+        }
+    }
+    // Without raters, it is the reference.
+    for (image_name, label) in [("cN/image", "cN/consensus"), ("images/cN", "labels/cN/consensus")] {
+        assert_eq!(marked(&labeled(image_name, &[label])), [[10], [20], [30]]);
+    }
+}
+
+#[test]
+fn a_folder_per_case_is_read_alike_for_training_and_for_prediction() {
+    for (image_name, labels) in [
+        ("cN/image", ["cN/rater1", "cN/rater2", "cN/staple"]),
+        ("cN/image", ["cN/seg_anna", "cN/seg_ben", "cN/consensus"]),
+        ("cN/cN", ["cN/cN_seg_1", "cN/cN_seg_2", "cN/cN_seg_majority"]),
+    ] {
+        let folder = labeled(image_name, &labels);
+        let dataset = Dataset::open(folder.path()).unwrap();
+        assert_eq!((dataset.layout, dataset.channels.join(" ")), (Layout::CaseFolders, "image".into()));
+        let paths = [folder.path().to_owned()];
+        let mut images = Dataset::of_images(&paths, &dataset.channels, &dataset.classes).unwrap();
+        images.read_labels_as(&dataset.classes, None);
+        for dataset in [dataset, images] {
+            let found: Vec<_> =
+                cases(&dataset).into_iter().map(|(id, _, _, marked)| (id.to_owned(), marked)).collect();
+            let expected = |case: usize| (format!("c{case}"), vec![10 * case, 10 * case + 1]);
+            assert_eq!(found, [1, 2, 3].map(expected), "{labels:?}");
+        }
+    }
+}
+
+#[test]
+fn folders_of_label_maps_are_no_images() {
+    for [images, labels] in [["siteA/images", "siteA/masks"], ["p1/ct", "p1/rater1"], ["ct", "pred"]] {
+        let folder = Folder::new();
+        for case in 1..=3 {
+            image(&folder, &format!("all/{images}/{case}.png"), case);
+            folder.labels(&format!("all/{labels}/{case}_x.png"), SIZE, 10 * case, 255);
+        }
+        let classes = ["background".to_owned(), "foreground".to_owned()];
+        let dataset =
+            Dataset::of_images(&[folder.path().to_owned()], &["image".to_owned()], &classes).unwrap();
+        assert_eq!(dataset.len(), 3, "{labels}");
+        let told = |dataset: &Dataset| {
+            dataset.findings.iter().any(|finding| finding.reason.contains("3 files are label maps or masks"))
+        };
+        assert!(told(&dataset), "{:?}", dataset.findings);
+    }
+}
