@@ -376,6 +376,51 @@ fn marked(folder: &Folder) -> Vec<Vec<usize>> {
 }
 
 #[test]
+fn raters_stand_behind_kinds_of_files() {
+    for labels in ["cN_seg_R#", "cN_mask_#", "cN.rater#", "cN rater #", "rater#_cN", "cN_GT-anna#"] {
+        let labels = ["1", "2"].map(|rater| format!("labels/{}", labels.replace('#', rater)));
+        let folder = labeled("images/cN", &[&labels[0], &labels[1]]);
+        assert_eq!(marked(&folder), [[10, 11], [20, 21], [30, 31]], "{labels:?}");
+    }
+    // A copy is not a rater.
+    let folder = labeled("images/cN", &["labels/cN", "labels/cN (1)", "labels/cN - Copy"]);
+    assert_eq!(marked(&folder), [[10], [20], [30]]);
+}
+
+#[test]
+fn kinds_of_files_name_no_raters() {
+    let folder = labeled("images/cN", &[]);
+    for (case, kind) in [(1, "_seg"), (2, "_GT"), (3, "-label")] {
+        folder.labels(&format!("labels/c{case}{kind}.png"), SIZE, 10 * case, 255);
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    let numbers: Vec<_> = (0..3).map(|case| dataset.load(case).unwrap().rater_number(0)).collect();
+    assert_eq!((numbers, dataset.rater_names.len()), (vec![0, 0, 0], 0));
+    let note =
+        "label files that end in gt, label, seg are taken for those of one rater: no case has two of them";
+    assert!(reasons(&folder).iter().any(|reason| reason == note));
+    // If a case has two of them, they are of two raters.
+    let folder = labeled("images/cN", &["labels/cN_mask", "labels/cN_seg"]);
+    assert_eq!(marked(&folder), [[10, 11], [20, 21], [30, 31]]);
+}
+
+#[test]
+fn an_image_may_be_named_like_a_rater_of_another() {
+    let folder = Folder::new();
+    for (case, id) in ["c1", "c1_1", "c2"].iter().enumerate() {
+        image(&folder, &format!("images/{id}.png"), case);
+        (1..=2).for_each(|rater| {
+            folder.labels(&format!("labels/{id}_{rater}.png"), SIZE, 10 * case + rater, 255)
+        });
+    }
+    assert_eq!(marked(&folder), [[1, 2], [11, 12], [21, 22]]);
+    folder.labels("labels/c2.png", SIZE, 9, 255);
+    let reasons = reasons(&folder);
+    let open = "the name could be of a rater of c1, but is taken for that of the image c1_1";
+    assert!(reasons.iter().any(|reason| reason == open), "{reasons:?}");
+}
+
+#[test]
 fn a_consensus_is_no_rater_in_any_layout() {
     for (image_name, label) in [
         ("cN/image", "cN/#"),
@@ -405,6 +450,34 @@ fn a_consensus_is_no_rater_in_any_layout() {
 }
 
 #[test]
+fn slices_of_patients_may_have_the_same_names() {
+    let folder = Folder::new();
+    for (patient, slice) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+        let name = format!("patient{patient}/slice_{slice}");
+        image(&folder, &format!("{name}.tif"), slice);
+        folder.labels(&format!("{name}_mask.tif"), SIZE, 10 * patient + slice, 255);
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    assert_eq!(dataset.layout, Layout::OneFolder);
+    let found: Vec<_> =
+        cases(&dataset).into_iter().map(|(id, group, _, marked)| (id, group, marked[0])).collect();
+    let expected = [
+        ("slice_1", "patient1", 11),
+        ("slice_2", "patient1", 12),
+        ("patient2/slice_1", "patient2", 21),
+        ("patient2/slice_2", "patient2", 22),
+    ];
+    assert_eq!(found, expected);
+    // Channels are not slices, even with a mask each.
+    let folder = Folder::new();
+    for (case, channel) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+        image(&folder, &format!("case{case}/t{channel}.tif"), channel);
+        folder.labels(&format!("case{case}/t{channel}_mask.tif"), SIZE, 9, 255);
+    }
+    assert_eq!(Dataset::open(folder.path()).unwrap().layout, Layout::CaseFolders);
+}
+
+#[test]
 fn a_folder_per_case_is_read_alike_for_training_and_for_prediction() {
     for (image_name, labels) in [
         ("cN/image", ["cN/rater1", "cN/rater2", "cN/staple"]),
@@ -423,6 +496,31 @@ fn a_folder_per_case_is_read_alike_for_training_and_for_prediction() {
             let expected = |case: usize| (format!("c{case}"), vec![10 * case, 10 * case + 1]);
             assert_eq!(found, [1, 2, 3].map(expected), "{labels:?}");
         }
+    }
+}
+
+#[test]
+fn patients_may_be_above_a_pair_of_folders() {
+    let folder = Folder::new();
+    for (patient, slice) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+        image(&folder, &format!("patient{patient}/images/{slice}.png"), slice);
+        folder.labels(&format!("patient{patient}/masks/{slice}.png"), SIZE, 10 * patient + slice, 255);
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    assert_eq!(dataset.layout, Layout::FolderPair);
+    let paths = [folder.path().to_owned()];
+    let mut images = Dataset::of_images(&paths, &dataset.channels, &dataset.classes).unwrap();
+    images.read_labels_as(&dataset.classes, None);
+    for dataset in [dataset, images] {
+        let found: Vec<_> =
+            cases(&dataset).into_iter().map(|(id, group, _, marked)| (id, group, marked[0])).collect();
+        let expected = [
+            ("patient1/1", "patient1", 11),
+            ("patient1/2", "patient1", 12),
+            ("patient2/1", "patient2", 21),
+            ("patient2/2", "patient2", 22),
+        ];
+        assert_eq!(found, expected);
     }
 }
 
