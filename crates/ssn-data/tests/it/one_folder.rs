@@ -1,6 +1,7 @@
 //! Images and label maps in one folder, and parts and patients below a pair of folders.
 
 use ssn_data::{Cases, DataConfig, Dataset, Layout, Split};
+use ssn_io::{Geometry, Voxels};
 
 use crate::common::Folder;
 
@@ -262,12 +263,7 @@ fn raters_who_mark_different_places_may_be_structures() {
         image(&folder, &format!("images/c{case}.png"), case);
         folder.labels(&format!("heart/c{case}.png"), SIZE, 40 + case, 255);
         let values = (0..480).map(|at| if at > 400 { 255 } else { 0 }).collect();
-        folder.volume(
-            &format!("lung/c{case}.png"),
-            ssn_io::Voxels::U8(values),
-            [1, 1, 20, 24],
-            Default::default(),
-        );
+        folder.volume(&format!("lung/c{case}.png"), Voxels::U8(values), [1, 1, 20, 24], Default::default());
     }
     let expected = "in 3 of 3 cases the masks of the raters do not overlap: do they show structures or instances, rather than opinions?";
     assert!(reasons(&folder).contains(&expected.to_owned()), "{:?}", reasons(&folder));
@@ -475,6 +471,24 @@ fn slices_of_patients_may_have_the_same_names() {
         folder.labels(&format!("case{case}/t{channel}_mask.tif"), SIZE, 9, 255);
     }
     assert_eq!(Dataset::open(folder.path()).unwrap().layout, Layout::CaseFolders);
+}
+
+#[test]
+fn labels_without_a_background_are_noticed() {
+    let folder = Folder::new();
+    for case in 1..=3 {
+        image(&folder, &format!("images/c{case}.png"), case);
+        let values = (0..480).map(|i| if i < 10 * case { 2 } else { 1 }).collect();
+        folder.volume(
+            &format!("labels/c{case}.png"),
+            Voxels::U8(values),
+            [1, 1, 20, 24],
+            Geometry::default(),
+        );
+    }
+    let reasons = reasons(&folder);
+    let lacking = "no voxel is \"background\": the labels lack the value 0";
+    assert!(reasons.iter().any(|reason| reason == lacking), "{reasons:?}");
 }
 
 #[test]
