@@ -191,6 +191,14 @@ fn implausible_labels(dataset: &Dataset, statistics: &Statistics) -> Vec<Finding
         };
         findings.push(warning(reason, advice));
     }
+    if let [background, _, _, ..] = &statistics.classes[..]
+        && background.cases == 0
+        && statistics.cases > 0
+    {
+        let reason = format!("no voxel is {:?}: the labels lack the value 0", background.name);
+        let advice = "if another value is the background, list it first in data.label_values of the config, as in [1, 2]";
+        findings.push(warning(reason, advice));
+    }
     for class in statistics.classes.iter().skip(1).filter(|class| class.cases == 0 && statistics.cases > 0) {
         let reason = format!("the class {:?} occurs in no case", class.name);
         let advice =

@@ -19,9 +19,8 @@ pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
     // Label files by case and rater; the derivative of each rater.
     let mut labels = BTreeMap::<String, BTreeMap<String, PathBuf>>::new();
     let mut raters = BTreeMap::<String, String>::new();
-    let is_made = |folder: &PathBuf| Hint::Made.fits_one(&words(&name(folder)));
-    let (made, own): (Vec<_>, Vec<_>) = tree.folders(&derivatives)?.into_iter().partition(is_made);
-    for derivative in if own.is_empty() { made } else { own } {
+    let mut maps_of_raters = vec![];
+    for derivative in tree.folders(&derivatives)? {
         for (case, files) in sessions(tree, &derivative)? {
             let named =
                 |suffix: &'static str| files.iter().filter(move |path| entities_and_suffix(path).1 == suffix);
@@ -30,10 +29,15 @@ pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
             for path in named(maps).filter(|path| !is_brain(path)) {
                 let rater =
                     format!("{} {}", name(&derivative), entities_and_suffix(path).0).trim().to_owned();
-                raters.insert(rater.clone(), name(&derivative));
-                labels.entry(case.clone()).or_default().insert(rater, path.clone());
+                maps_of_raters.push((case.clone(), rater, name(&derivative), path.clone()));
             }
         }
+    }
+    let is_made = |rater: &str| Hint::Made.fits_one(&words(rater));
+    let (made, own): (Vec<_>, Vec<_>) = maps_of_raters.into_iter().partition(|(_, rater, ..)| is_made(rater));
+    for (case, rater, derivative, path) in if own.is_empty() { made } else { own } {
+        raters.insert(rater.clone(), derivative);
+        labels.entry(case).or_default().insert(rater, path);
     }
     let (cases, mut counts) = (sessions(tree, root)?, BTreeMap::<String, usize>::new());
     let channel = |path: &PathBuf| {

@@ -10,8 +10,11 @@ use crate::dataset::{Finding, FindingKind, Layout, MOST_CLASSES, Split};
 use crate::layouts::Draft;
 use crate::resolve::files::{name, natural_order, stem};
 use crate::resolve::{
-    BEFORE_RATER, BEHIND_CASE, FoundCase, Hint, RaterKey, Role, Tree, cuts, numbered, unique,
+    BEFORE_RATER, BEHIND_CASE, FoundCase, Hint, RaterKey, Role, Tree, cuts, numbered, unique, words,
 };
+
+/// Key of a file with the name of its folder.
+const IMAGE: &str = "image";
 
 /// Files of a case by their names without the case.
 type Files = BTreeMap<String, PathBuf>;
@@ -21,7 +24,10 @@ pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
     for (split, part) in tree.parts(root)? {
         for (case, above) in cases(tree, &part)? {
             let images = tree.images(&case)?.into_iter();
-            let files: Files = images.map(|path| (key(&name(&case), &stem(&path)), path)).collect();
+            let folder = name(&case);
+            // `case1/case1.png` is named after its folder alone.
+            let named = |key: String| if key == folder { IMAGE.to_owned() } else { key };
+            let files: Files = images.map(|path| (named(key(&folder, &stem(&path))), path)).collect();
             if files.len() >= 2 {
                 let id = unique(split, above.as_deref(), name(&case), &mut taken);
                 folders.push((FoundCase { id, split, ..FoundCase::default() }, files));
@@ -105,6 +111,17 @@ fn roles(tree: &Tree<'_>, folders: &[(FoundCase, Files)]) -> Option<BTreeMap<Str
         counts.keys().map(|key| ((*key).clone(), Role::of(key))).collect();
     if roles.is_empty() {
         return None;
+    }
+    // A consensus next to raters is not one of them, and its label maps are not channels.
+    let is_made = |key: &str| Hint::Made.fits_one(&words(key));
+    if roles.iter().any(|(key, role)| *role == Role::Labels && !is_made(key)) {
+        let first = |key: &str| folders.iter().find_map(|(_, files)| files.get(key));
+        let is_map = |key: &str| first(key).is_some_and(|path| tree.look(path).is_label_map() == Some(true));
+        roles.retain(|key, role| match role {
+            Role::Labels => !is_made(key),
+            Role::Channel => !(is_made(key) && is_map(key)),
+            Role::Mask => true,
+        });
     }
     // A file named just `mask` holds the labels only if no other file does.
     let is_mask = |key: &str| key.eq_ignore_ascii_case("mask");

@@ -6,11 +6,16 @@ use std::path::{Path, PathBuf};
 use ssn_io::dicom::{find_series, folder_and_series};
 use ssn_io::{Error, Format, Limits, Result};
 
-use crate::dataset::{Dataset, Finding, FindingKind, LabelPolicy, Layout, ReadOptions, unnamed_channels};
+use crate::dataset::{
+    Dataset, Finding, FindingKind, LabelPolicy, Layout, RaterMaps, ReadOptions, unnamed_channels,
+};
+use crate::layouts::rater_folders::are_label_maps;
 use crate::layouts::recognize::{check_exists, in_folder, nothing_in, of_file, stray};
 use crate::layouts::{DatasetOverrides, Draft, one_folder};
 use crate::resolve::files::{check_name, is_image, name, natural_order, stem};
-use crate::resolve::{BEHIND_CASE, FoundCase, RaterKey, Role, Tree, channel_of, cuts, first_unique};
+use crate::resolve::{
+    BEHIND_CASE, FoundCase, Hint, RaterKey, Role, Tree, channel_of, cuts, first_unique, words,
+};
 
 impl Dataset {
     /// Returns the images for a model with these channels and classes, labeled or not.
@@ -195,7 +200,12 @@ fn images_draft(tree: &Tree<'_>, files: &BTreeSet<PathBuf>, channels: &[String])
     let names = Names::of(tree, files, channels);
     let mut folders = BTreeMap::<&Path, Vec<&PathBuf>>::new();
     files.iter().for_each(|path| folders.entry(path.parent().unwrap_or(path)).or_default().push(path));
-    let (mut found, mut no_images) = (vec![], vec![]);
+    let (labels, folders): (Vec<_>, Vec<_>) =
+        folders.into_iter().partition(|(folder, files)| is_label_folder(tree, folder, files));
+    // Label maps alone are what was given.
+    let (labels, folders) = if folders.is_empty() { (folders, labels) } else { (labels, folders) };
+    let mut no_images: Vec<PathBuf> = labels.into_iter().flat_map(|(_, files)| files).cloned().collect();
+    let mut found = vec![];
     for (folder, files) in folders {
         let (cases, others) = cases_in_folder(tree, folder, &files, &names, channels)?;
         found.extend(cases);
@@ -215,6 +225,14 @@ fn images_draft(tree: &Tree<'_>, files: &BTreeSet<PathBuf>, channels: &[String])
     let mut draft = Draft::of_cases(Layout::Images, cases.collect());
     draft.entries.sort_by(|a, b| natural_order(&a.id, &b.id));
     Ok(Draft { channels: Some(channels.to_vec()), reading, findings, rater_names: vec![], ..draft })
+}
+
+/// Returns `true` if a folder is named after labels or a rater and holds label maps, as `patient1/masks` next to
+/// `patient1/images`.
+fn is_label_folder(tree: &Tree<'_>, folder: &Path, files: &[&PathBuf]) -> bool {
+    let words = words(&name(folder));
+    [Hint::Labels, Hint::Person, Hint::Made].iter().any(|hint| hint.fits_one(&words))
+        && are_label_maps(tree, files.iter().copied())
 }
 
 /// An image with fewer different values is a label map or a mask.
@@ -246,7 +264,11 @@ fn cases_in_folder(
             beside(stem, &cases, |case, rest| split.contains_key(case) || role(rest) != Role::Channel)?;
         Some((case.to_owned(), rest.to_owned()))
     };
-    let is_image = |stem: &&String| role(stem) == Role::Channel && owner(stem).is_none();
+    let is_made = |stem: &str| Hint::Made.fits_one(&words(stem));
+    let has_few_values = |path: &PathBuf| tree.look(path).has_at_most(FEW_VALUES - 1);
+    let is_made_map = |stem: &str| is_made(stem) && whole.get(stem).is_some_and(has_few_values);
+    let is_image =
+        |stem: &&String| role(stem) == Role::Channel && owner(stem).is_none() && !is_made_map(stem);
     let images: Vec<&String> = split.keys().chain(whole.keys().filter(is_image)).collect();
     // In the folder of a single case, `seg` need not be named after it; but `tumour_1` is none of `control_1`.
     let is_numbered = |case: &str| whole.contains_key(case) && case.ends_with(|c: char| c.is_ascii_digit());
@@ -261,9 +283,8 @@ fn cases_in_folder(
         let Some((case, rest)) = owner(stem) else {
             // Images may have such names, too: `tumour_1` beside `control_1`.
             match role(stem) {
-                Role::Labels | Role::Mask if tree.look(path).has_at_most(FEW_VALUES - 1) => {
-                    no_images.push(path.clone());
-                }
+                Role::Labels | Role::Mask if has_few_values(path) => no_images.push(path.clone()),
+                Role::Channel if is_made_map(stem) => no_images.push(path.clone()),
                 _ => found.entry(stem.clone()).or_default().images.push(Some(path.clone())),
             }
             continue;
@@ -279,6 +300,16 @@ fn cases_in_folder(
     for (case, files) in &split {
         let images = all_channels(&place(folder, case), files, channels)?;
         found.entry(case.clone()).or_default().images = images.into_iter().map(Some).collect();
+    }
+    // A consensus next to raters is not one of them.
+    let is_own = |key: &RaterKey| !matches!(key, RaterKey::Name(name) if is_made(name));
+    for case in found.values_mut().filter(|case| case.raters.iter().any(|(key, _)| is_own(key))) {
+        let (own, made) = std::mem::take(&mut case.raters).into_iter().partition(|(key, _)| is_own(key));
+        case.raters = own;
+        no_images.extend(made.into_iter().filter_map(|(_, maps)| match maps {
+            RaterMaps::Labels(path) => Some(path),
+            RaterMaps::Masks(_) => None,
+        }));
     }
     // A label map or mask alone is not a case.
     found.retain(|_, case| !case.images.is_empty());

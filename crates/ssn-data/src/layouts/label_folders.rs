@@ -16,7 +16,7 @@ pub(super) type ByCase = Vec<(String, RaterKey, PathBuf)>;
 /// Folders named 1, 2, 3 next to images named 1, 2, 3 are of raters if their files have the names of other cases.
 pub(super) fn by_case(tree: &Tree<'_>, labels: &Path, names: &CaseNames) -> Result<Option<ByCase>> {
     let folders = tree.folders(labels)?;
-    let (mut found, mut cases, mut foreign) = (vec![], BTreeSet::new(), 0);
+    let (mut found, mut made, mut cases, mut foreign) = (vec![], vec![], BTreeSet::new(), 0);
     if folders.is_empty() || !tree.images(labels)?.is_empty() {
         return Ok(None);
     }
@@ -28,6 +28,10 @@ pub(super) fn by_case(tree: &Tree<'_>, labels: &Path, names: &CaseNames) -> Resu
         }
         for path in files {
             let stem = stem(&path);
+            if Hint::Made.fits_one(&words(&stem)) {
+                made.push((case.to_owned(), RaterKey::Number(0), path));
+                continue;
+            }
             let rest = match names.find(&stem, Align::Strict) {
                 NameMatch::Case(own, rest) if own == case => {
                     rest.iter().flat_map(|rest| words(rest)).collect()
@@ -42,6 +46,8 @@ pub(super) fn by_case(tree: &Tree<'_>, labels: &Path, names: &CaseNames) -> Resu
             found.push((case.to_owned(), rater, path));
         }
     }
+    // A consensus next to raters is not one of them.
+    let found = if found.is_empty() { made } else { found };
     Ok((!found.is_empty() && 2 * foreign < found.len()).then_some(found))
 }
 

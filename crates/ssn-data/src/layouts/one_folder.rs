@@ -40,8 +40,8 @@ pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
     Ok(Some(Draft { findings: note.into_iter().collect(), ..draft }))
 }
 
-/// Returns `true` if folders hold several images with names of their own. A folder per case has one image, or the same
-/// names as others.
+/// Returns `true` if folders hold several images with names of their own, or numbered slices with label maps. A folder
+/// per case has one image, or the same names as others.
 fn are_of_many(found: &[FoundCase]) -> bool {
     let mut names = BTreeMap::<&Option<String>, BTreeSet<String>>::new();
     for case in found {
@@ -49,7 +49,18 @@ fn are_of_many(found: &[FoundCase]) -> bool {
     }
     let mut sets = names.values();
     let first = sets.next();
-    names.values().any(|set| set.len() > 1) && (names.len() == 1 || sets.any(|set| Some(set) != first))
+    let are_alike = names.len() > 1 && sets.all(|set| Some(set) == first);
+    names.values().any(|set| set.len() > 1)
+        && (!are_alike || first.is_some_and(are_slices) && found.iter().all(|case| !case.raters.is_empty()))
+}
+
+/// Returns `true` if names differ by numbers alone, and are not those of channels such as `t1` and `t2`.
+fn are_slices(names: &BTreeSet<String>) -> bool {
+    let letters = |name: &String| -> Vec<String> {
+        words(name).into_iter().filter(|word| !word.starts_with(char::is_numeric)).collect()
+    };
+    let letters: BTreeSet<Vec<String>> = names.iter().map(letters).collect();
+    letters.len() == 1 && letters.iter().all(|words| words.concat() != "t")
 }
 
 type Folder = (Option<Split>, Option<String>, PathBuf);
@@ -155,7 +166,7 @@ fn raters_by_suffix(tree: &Tree<'_>, files: &[PathBuf], stems: &BTreeSet<String>
 }
 
 /// Returns the rater of a label map by what follows the name of the image: `mask`, `mask_2`, `rater2` or `mask_anna`.
-fn rater_of(rest: &str) -> Option<RaterKey> {
+pub(super) fn rater_of(rest: &str) -> Option<RaterKey> {
     let words = words(rest);
     let is_labels = Hint::Labels.fits_one(&words) || Hint::Person.fits_one(&words);
     let own = without_kinds(&words);

@@ -1,6 +1,7 @@
 //! Images and label maps in one folder, and parts and patients below a pair of folders.
 
 use ssn_data::{Cases, DataConfig, Dataset, Layout, Split};
+use ssn_io::{Geometry, Voxels};
 
 use crate::common::Folder;
 
@@ -262,12 +263,7 @@ fn raters_who_mark_different_places_may_be_structures() {
         image(&folder, &format!("images/c{case}.png"), case);
         folder.labels(&format!("heart/c{case}.png"), SIZE, 40 + case, 255);
         let values = (0..480).map(|at| if at > 400 { 255 } else { 0 }).collect();
-        folder.volume(
-            &format!("lung/c{case}.png"),
-            ssn_io::Voxels::U8(values),
-            [1, 1, 20, 24],
-            Default::default(),
-        );
+        folder.volume(&format!("lung/c{case}.png"), Voxels::U8(values), [1, 1, 20, 24], Default::default());
     }
     let expected = "in 3 of 3 cases the masks of the raters do not overlap: do they show structures or instances, rather than opinions?";
     assert!(reasons(&folder).contains(&expected.to_owned()), "{:?}", reasons(&folder));
@@ -353,5 +349,210 @@ fn images_and_label_maps_may_share_numbers_alone() {
         let found: Vec<_> = cases(&dataset).into_iter().map(|(id, .., marked)| (id, marked)).collect();
         assert_eq!(found, [("volume-0", vec![9]), ("volume-1", vec![10]), ("volume-2", vec![11])], "{above}");
         assert!(dataset.entries.iter().all(|entry| entry.group == entry.id), "a batch is no patient");
+    }
+}
+
+/// Folder of three images, each with label maps whose names have `N` for the number of their image.
+fn labeled(image_name: &str, labels: &[&str]) -> Folder {
+    let folder = Folder::new();
+    for case in 1..=3 {
+        let name = |text: &str| format!("{}.png", text.replace('N', &case.to_string()));
+        image(&folder, &name(image_name), case);
+        for (number, label) in labels.iter().enumerate() {
+            folder.labels(&name(label), SIZE, 10 * case + number, 255);
+        }
+    }
+    folder
+}
+
+/// Marked voxels of each rater, of all cases.
+fn marked(folder: &Folder) -> Vec<Vec<usize>> {
+    let dataset = Dataset::open(folder.path()).unwrap();
+    cases(&dataset).into_iter().map(|(.., marked)| marked).collect()
+}
+
+#[test]
+fn raters_stand_behind_kinds_of_files() {
+    for labels in ["cN_seg_R#", "cN_mask_#", "cN.rater#", "cN rater #", "rater#_cN", "cN_GT-anna#"] {
+        let labels = ["1", "2"].map(|rater| format!("labels/{}", labels.replace('#', rater)));
+        let folder = labeled("images/cN", &[&labels[0], &labels[1]]);
+        assert_eq!(marked(&folder), [[10, 11], [20, 21], [30, 31]], "{labels:?}");
+    }
+    // A copy is not a rater.
+    let folder = labeled("images/cN", &["labels/cN", "labels/cN (1)", "labels/cN - Copy"]);
+    assert_eq!(marked(&folder), [[10], [20], [30]]);
+}
+
+#[test]
+fn kinds_of_files_name_no_raters() {
+    let folder = labeled("images/cN", &[]);
+    for (case, kind) in [(1, "_seg"), (2, "_GT"), (3, "-label")] {
+        folder.labels(&format!("labels/c{case}{kind}.png"), SIZE, 10 * case, 255);
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    let numbers: Vec<_> = (0..3).map(|case| dataset.load(case).unwrap().rater_number(0)).collect();
+    assert_eq!((numbers, dataset.rater_names.len()), (vec![0, 0, 0], 0));
+    let note =
+        "label files that end in gt, label, seg are taken for those of one rater: no case has two of them";
+    assert!(reasons(&folder).iter().any(|reason| reason == note));
+    // If a case has two of them, they are of two raters.
+    let folder = labeled("images/cN", &["labels/cN_mask", "labels/cN_seg"]);
+    assert_eq!(marked(&folder), [[10, 11], [20, 21], [30, 31]]);
+}
+
+#[test]
+fn an_image_may_be_named_like_a_rater_of_another() {
+    let folder = Folder::new();
+    for (case, id) in ["c1", "c1_1", "c2"].iter().enumerate() {
+        image(&folder, &format!("images/{id}.png"), case);
+        (1..=2).for_each(|rater| {
+            folder.labels(&format!("labels/{id}_{rater}.png"), SIZE, 10 * case + rater, 255)
+        });
+    }
+    assert_eq!(marked(&folder), [[1, 2], [11, 12], [21, 22]]);
+    folder.labels("labels/c2.png", SIZE, 9, 255);
+    let reasons = reasons(&folder);
+    let open = "the name could be of a rater of c1, but is taken for that of the image c1_1";
+    assert!(reasons.iter().any(|reason| reason == open), "{reasons:?}");
+}
+
+#[test]
+fn a_consensus_is_no_rater_in_any_layout() {
+    for (image_name, label) in [
+        ("cN/image", "cN/#"),
+        ("cN/image", "cN/seg_#"),
+        ("cN/cN_t1", "cN/cN_seg_#"),
+        ("images/cN", "labels/cN/#"),
+        ("images/cN", "#/cN"),
+        ("sub-N/anat/sub-N_T1w", "derivatives/manual/sub-N/anat/sub-N_desc-#_dseg"),
+        ("sub-N/anat/sub-N_T1w", "derivatives/#/sub-N/anat/sub-N_dseg"),
+    ] {
+        for made in ["consensus", "gold_standard", "union", "majority-vote"] {
+            if label.contains("sub-") && made.contains('_') {
+                continue;
+            }
+            let labels = ["rater1", "rater2", made].map(|rater| label.replace('#', rater));
+            let folder = labeled(image_name, &[&labels[0], &labels[1], &labels[2]]);
+            assert_eq!(marked(&folder), [[10, 11], [20, 21], [30, 31]], "{labels:?}");
+            let dataset = Dataset::open(folder.path()).unwrap();
+            assert_eq!(dataset.channels.len(), 1, "{labels:?}");
+            assert!(!dataset.left_out().is_empty(), "{labels:?}");
+        }
+    }
+    // Without raters, it is the reference.
+    for (image_name, label) in [("cN/image", "cN/consensus"), ("images/cN", "labels/cN/consensus")] {
+        assert_eq!(marked(&labeled(image_name, &[label])), [[10], [20], [30]]);
+    }
+}
+
+#[test]
+fn slices_of_patients_may_have_the_same_names() {
+    let folder = Folder::new();
+    for (patient, slice) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+        let name = format!("patient{patient}/slice_{slice}");
+        image(&folder, &format!("{name}.tif"), slice);
+        folder.labels(&format!("{name}_mask.tif"), SIZE, 10 * patient + slice, 255);
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    assert_eq!(dataset.layout, Layout::OneFolder);
+    let found: Vec<_> =
+        cases(&dataset).into_iter().map(|(id, group, _, marked)| (id, group, marked[0])).collect();
+    let expected = [
+        ("slice_1", "patient1", 11),
+        ("slice_2", "patient1", 12),
+        ("patient2/slice_1", "patient2", 21),
+        ("patient2/slice_2", "patient2", 22),
+    ];
+    assert_eq!(found, expected);
+    // Channels are not slices, even with a mask each.
+    let folder = Folder::new();
+    for (case, channel) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+        image(&folder, &format!("case{case}/t{channel}.tif"), channel);
+        folder.labels(&format!("case{case}/t{channel}_mask.tif"), SIZE, 9, 255);
+    }
+    assert_eq!(Dataset::open(folder.path()).unwrap().layout, Layout::CaseFolders);
+}
+
+#[test]
+fn labels_without_a_background_are_noticed() {
+    let folder = Folder::new();
+    for case in 1..=3 {
+        image(&folder, &format!("images/c{case}.png"), case);
+        let values = (0..480).map(|i| if i < 10 * case { 2 } else { 1 }).collect();
+        folder.volume(
+            &format!("labels/c{case}.png"),
+            Voxels::U8(values),
+            [1, 1, 20, 24],
+            Geometry::default(),
+        );
+    }
+    let reasons = reasons(&folder);
+    let lacking = "no voxel is \"background\": the labels lack the value 0";
+    assert!(reasons.iter().any(|reason| reason == lacking), "{reasons:?}");
+}
+
+#[test]
+fn a_folder_per_case_is_read_alike_for_training_and_for_prediction() {
+    for (image_name, labels) in [
+        ("cN/image", ["cN/rater1", "cN/rater2", "cN/staple"]),
+        ("cN/image", ["cN/seg_anna", "cN/seg_ben", "cN/consensus"]),
+        ("cN/cN", ["cN/cN_seg_1", "cN/cN_seg_2", "cN/cN_seg_majority"]),
+    ] {
+        let folder = labeled(image_name, &labels);
+        let dataset = Dataset::open(folder.path()).unwrap();
+        assert_eq!((dataset.layout, dataset.channels.join(" ")), (Layout::CaseFolders, "image".into()));
+        let paths = [folder.path().to_owned()];
+        let mut images = Dataset::of_images(&paths, &dataset.channels, &dataset.classes).unwrap();
+        images.read_labels_as(&dataset.classes, None);
+        for dataset in [dataset, images] {
+            let found: Vec<_> =
+                cases(&dataset).into_iter().map(|(id, _, _, marked)| (id.to_owned(), marked)).collect();
+            let expected = |case: usize| (format!("c{case}"), vec![10 * case, 10 * case + 1]);
+            assert_eq!(found, [1, 2, 3].map(expected), "{labels:?}");
+        }
+    }
+}
+
+#[test]
+fn patients_may_be_above_a_pair_of_folders() {
+    let folder = Folder::new();
+    for (patient, slice) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+        image(&folder, &format!("patient{patient}/images/{slice}.png"), slice);
+        folder.labels(&format!("patient{patient}/masks/{slice}.png"), SIZE, 10 * patient + slice, 255);
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    assert_eq!(dataset.layout, Layout::FolderPair);
+    let paths = [folder.path().to_owned()];
+    let mut images = Dataset::of_images(&paths, &dataset.channels, &dataset.classes).unwrap();
+    images.read_labels_as(&dataset.classes, None);
+    for dataset in [dataset, images] {
+        let found: Vec<_> =
+            cases(&dataset).into_iter().map(|(id, group, _, marked)| (id, group, marked[0])).collect();
+        let expected = [
+            ("patient1/1", "patient1", 11),
+            ("patient1/2", "patient1", 12),
+            ("patient2/1", "patient2", 21),
+            ("patient2/2", "patient2", 22),
+        ];
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn folders_of_label_maps_are_no_images() {
+    for [images, labels] in [["siteA/images", "siteA/masks"], ["p1/ct", "p1/rater1"], ["ct", "pred"]] {
+        let folder = Folder::new();
+        for case in 1..=3 {
+            image(&folder, &format!("all/{images}/{case}.png"), case);
+            folder.labels(&format!("all/{labels}/{case}_x.png"), SIZE, 10 * case, 255);
+        }
+        let classes = ["background".to_owned(), "foreground".to_owned()];
+        let dataset =
+            Dataset::of_images(&[folder.path().to_owned()], &["image".to_owned()], &classes).unwrap();
+        assert_eq!(dataset.len(), 3, "{labels}");
+        let told = |dataset: &Dataset| {
+            dataset.findings.iter().any(|finding| finding.reason.contains("3 files are label maps or masks"))
+        };
+        assert!(told(&dataset), "{:?}", dataset.findings);
     }
 }

@@ -459,6 +459,7 @@ impl Record {
 mod tests {
     use super::*;
     use crate::case_scores::CaseScores;
+    use ssn_args::GedDistance;
 
     #[test]
     fn a_setting_that_an_older_folder_lacks_has_its_default() {

@@ -363,7 +363,8 @@ fn cell(row: &[Observations], key: &str, value: impl Fn(&Observations) -> Option
 mod tests {
     use super::*;
     use crate::case_scores::ScoreValues;
-    use crate::score_config::{ALL_CLASSES, GedDistance, Group};
+    use crate::score_config::ALL_CLASSES;
+    use ssn_args::{GedDistance, Group};
 
     fn settings(groups: Vec<Group>) -> Settings {
         Settings {

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::case_scores::{CaseScores, ScoreValues};
     use crate::registry::{EXCESS_GED2, GED2, RATER_DIVERSITY, SAMPLE_DIVERSITY};
-    use crate::score_config::GedDistance;
+    use ssn_args::GedDistance;
 
     /// Returns a case with some samples and raters, whose means over all pairs are such that different ones have these distances.
     fn case(samples: (usize, f64), raters: (usize, f64), others: &[(&str, f64)]) -> Scored {
