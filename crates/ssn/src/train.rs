@@ -14,7 +14,6 @@ use ssn_data::text::{counted, grouped, quoted, spoken, visible};
 use ssn_data::{Dataset, FindingKind, LoaderConfig, Severity, Split, check};
 use ssn_eval::{BadCases, TrainConfig};
 use ssn_io::{Limits, read_bytes, write_atomically};
-use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::communicator::{Communicator, is_root};
 use ssn_nn::{HeadConfig, ModelConfig};
 use ssn_report::training_picture;
@@ -402,11 +401,7 @@ struct Estimate {
 
 /// The network in words.
 fn network(model: &ModelConfig) -> String {
-    let backbone = match &model.backbone {
-        BackboneConfig::Unet(unet) => format!("U-Net of {} levels", unet.widths.len()),
-        BackboneConfig::Deepmedic(_) => "DeepMedic".to_owned(),
-        BackboneConfig::Torchscript(_) => "TorchScript network".to_owned(),
-    };
+    let backbone = model.backbone.describe();
     let head = match model.head {
         HeadConfig::Stochastic(head) => format!("low-rank normal of rank {}", head.rank),
         head => head.name().to_owned(),

@@ -161,10 +161,6 @@ impl ConfigSources {
             toml::from_str(preset.text()).map_err(|error| self.wrong(explain(preset.text(), &error)))?;
         merge(&mut merged, table, "");
         self.apply_overrides(&mut merged);
-        // The buffers of a TorchScript network have no moving average; a preset's does not refuse it.
-        if has(&merged, TORCHSCRIPT) && !self.sets("training.ema") {
-            remove(&mut merged, "training.ema");
-        }
         self.deserialize(merged)
     }
 
@@ -330,11 +326,6 @@ pub fn join_torchscript(config: &mut Table, folder: &Path) -> bool {
     let Some(Value::String(path)) = path else { return false };
     *path = folder.join(&*path).to_string_lossy().into_owned();
     true
-}
-
-/// Takes the value of a dotted key out of a table.
-fn remove(table: &mut Table, key: &str) -> Option<Value> {
-    holder(table, key).and_then(|(inner, last)| inner.remove(last))
 }
 
 /// Whether a source's table takes the place of what is there, rather than changing some keys of it: where it is one choice.

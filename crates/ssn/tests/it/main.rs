@@ -6,3 +6,4 @@ mod combinations;
 mod lab;
 mod matrix;
 mod meetings;
+mod own_backbone;
