@@ -72,7 +72,7 @@ fn run(lab: &Lab, name: &str, backbone: &str) -> TrainConfig {
 #[test]
 fn an_own_backbone_trains_resumes_predicts_and_exports() {
     registered();
-    for size in [[1, 16, 16], [8, 12, 12]] {
+    for size in [[1, 16, 16], [8, 16, 16]] {
         let lab = Lab::new(size, 3);
         let mut of_ranks = vec![];
         for ranks in [1, 2] {
