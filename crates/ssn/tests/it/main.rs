@@ -7,3 +7,4 @@ mod lab;
 mod matrix;
 mod meetings;
 mod own_backbone;
+mod predictor;

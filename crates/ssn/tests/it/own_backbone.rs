@@ -72,7 +72,7 @@ fn run(lab: &Lab, name: &str, backbone: &str) -> TrainConfig {
 #[test]
 fn an_own_backbone_trains_resumes_predicts_and_exports() {
     registered();
-    for size in [[1, 16, 16], [8, 16, 16]] {
+    for size in [[1, 16, 16], [16, 16, 16]] {
         let lab = Lab::new(size, 3);
         let mut of_ranks = vec![];
         for ranks in [1, 2] {
@@ -83,7 +83,7 @@ fn an_own_backbone_trains_resumes_predicts_and_exports() {
             let resume =
                 TrainConfig { workers: Some(0), device: DeviceChoice::Cpu, ..TrainConfig::resume(&cut.out) };
             train_on(ranks, &resume, None).unwrap();
-            assert_eq!(results(&whole.out), results(&cut.out), "a resumed run differs");
+            assert!(results(&whole.out) == results(&cut.out), "a resumed run differs");
             through_all_functions(&whole.out, DeviceChoice::Cpu, false).unwrap();
             of_ranks.push(losses(&whole.out));
         }
