@@ -200,7 +200,7 @@ impl Trainer {
         let number = self.step;
         require(batch.number == number, "the number of the batch", batch.number, "that of the step")?;
         self.step += 1;
-        if self.loss.energy_begins_at(number) {
+        if self.loss.changes_scale_at(number) {
             // Adam would divide by the far larger gradients of the phase before for thousands of steps.
             self.optimizer.reset()?;
         }
