@@ -51,7 +51,7 @@ pub use ssn_nn as nn;
 pub use ssn_report::{ReportConfig, report};
 pub use ssn_train as training;
 pub use toy::{ToySolution, solve_toy};
-pub use train::{TrainedRun, check_config, train, train_parallel};
+pub use train::{TrainedRun, Training, check_config, train, train_parallel};
 
 /// What most programs need.
 pub mod prelude {
@@ -61,7 +61,7 @@ pub mod prelude {
 
     pub use crate::{
         Control, DeviceChoice, Error, ErrorKind, EvaluateConfig, PredictConfig, ReportConfig, SampleConfig,
-        TrainConfig, evaluate, predict, report, sample, train,
+        TrainConfig, Training, evaluate, predict, report, sample, train,
     };
 }
 

@@ -169,6 +169,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "toy",
             "train",
             "pipeline",
+            "predictor",
             "predict",
             "export",
             "demo",

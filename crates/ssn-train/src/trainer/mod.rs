@@ -13,6 +13,7 @@ mod staging;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use serde::Serialize;
 use ssn_data::Batch;
 use ssn_nn::communicator::Communicator;
 use ssn_nn::model::Model;
@@ -24,8 +25,8 @@ use ema::Ema;
 pub use objective::LossConfig;
 pub use ssn_eval::LossKind;
 
-/// What a step did.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Numbers of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StepReport {
     /// The number of the step, from 0.
     pub step: u64,

@@ -8,3 +8,4 @@ mod matrix;
 mod meetings;
 mod own_backbone;
 mod predictor;
+mod typed;
