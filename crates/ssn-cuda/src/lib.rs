@@ -7,8 +7,10 @@
 pub mod autograd;
 mod device;
 mod error;
+mod launch;
 mod library;
 mod nccl;
+mod noise;
 mod operators;
 mod options;
 mod table;
@@ -22,6 +24,7 @@ pub use device::{
 pub use error::{CudaError, FAILURE_ADVICE, FAILURE_CODE, Result, says_failed, says_out_of_memory};
 pub use library::{is_built, load};
 pub use nccl::{Nccl, wait_for_all_reduce};
+pub use noise::{NoiseAddress, normals};
 pub use operators::{
     NormTensors, convolution, downsample, is_linear_possible, join, linear, monte_carlo, normalize,
     normalized_convolution, soft_maps, upsample,

@@ -18,7 +18,7 @@ use crate::options::{DrawOptions, NormOptions, PathOptions};
 static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
 
 /// The kernels, compiled at run time.
-const SOURCES: [(&str, &str); 7] = [
+const SOURCES: [(&str, &str); 8] = [
     ("common.cuh", include_str!("../kernels/common.cuh")),
     ("norm.cu", include_str!("../kernels/norm.cu")),
     ("loss.cu", include_str!("../kernels/loss.cu")),
@@ -26,6 +26,7 @@ const SOURCES: [(&str, &str); 7] = [
     ("maps.cu", include_str!("../kernels/maps.cu")),
     ("convolution.cu", include_str!("../kernels/convolution.cu")),
     ("update.cu", include_str!("../kernels/update.cu")),
+    ("noise.cu", include_str!("../kernels/noise.cu")),
 ];
 
 const SETUP: &str = "run `cargo xtask setup --cuda`, or point LIBTORCH to a PyTorch with CUDA";

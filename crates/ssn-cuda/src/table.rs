@@ -1,11 +1,9 @@
 //! All parameters of a network in one table on the device, so that an optimizer's step is a handful of kernels.
 
-use std::ffi::c_void;
-
 use tch::{Device, Kind, Tensor};
 
 use crate::error::Result;
-use crate::library::{c_string, call};
+use crate::launch::{Arguments, Kernel};
 
 /// Numbers that a block of threads takes; as in the kernels.
 const PER_BLOCK: i64 = 2048;
@@ -196,38 +194,12 @@ impl ParameterTable {
     ) -> Result<()> {
         // Kernels that do not depend on the method are compiled with any.
         let options = if options.is_empty() { "METHOD=0" } else { options };
-        let (file, options, name) = (c_string("update.cu")?, c_string(options)?, c_string(name)?);
-        let mut pointers = arguments.pointers();
-        // SAFETY: the arguments have the types that the kernel of this name declares, and outlive the launch.
-        call(|library| unsafe {
-            let (file, options, name) = (file.as_ptr(), options.as_ptr(), name.as_ptr());
-            (library.ssn_launch)(file, options, name, blocks, threads, pointers.as_mut_ptr())
-        })
+        let kernel = Kernel { file: "update.cu", options, name };
+        // SAFETY: the callers pass what the kernel of this name declares; the table outlives its steps.
+        unsafe { kernel.launch(blocks, threads, arguments) }
     }
 }
 
 fn blocks(count: i64) -> i64 {
     (count + PER_BLOCK - 1) / PER_BLOCK
-}
-
-/// The arguments of a kernel, each in a place of its own.
-#[derive(Default)]
-struct Arguments(Vec<Box<[u64]>>);
-
-impl Arguments {
-    fn tensor(&mut self, tensor: Option<&Tensor>) -> &mut Self {
-        self.number(tensor.map_or(std::ptr::null_mut(), |tensor| tensor.data_ptr()))
-    }
-
-    fn number<T: Copy>(&mut self, value: T) -> &mut Self {
-        let mut place = vec![0u64; size_of::<T>().div_ceil(8)].into_boxed_slice();
-        // SAFETY: the place is large enough, and aligned for every type of eight bytes or less.
-        unsafe { place.as_mut_ptr().cast::<T>().write(value) };
-        self.0.push(place);
-        self
-    }
-
-    fn pointers(&mut self) -> Vec<*mut c_void> {
-        self.0.iter_mut().map(|place| place.as_mut_ptr().cast()).collect()
-    }
 }

@@ -8,7 +8,7 @@ use ssn_io::Error;
 use tch::{Device, Kind, Tensor};
 
 use crate::communicator::Communicator;
-use crate::error::Result;
+use crate::error::{Result, refused};
 use crate::random::INITIAL_VALUES;
 use crate::space;
 
@@ -199,8 +199,13 @@ impl Parameters {
     /// Registers a tensor that exists already, such as those of a TorchScript module.
     pub fn register(&mut self, name: String, tensor: Tensor, role: Role) -> Result<Tensor> {
         let tensor = tensor.f_set_requires_grad(role == Role::Trainable)?;
-        let previous = self.places.insert(name.clone(), self.entries.len());
-        debug_assert!(previous.is_none(), "two tensors are called {name}");
+        if self.places.insert(name.clone(), self.entries.len()).is_some() {
+            return refused(
+                "the name of a tensor",
+                format!("`{name}`"),
+                "one that no other tensor of the network has",
+            );
+        }
         self.entries.push(Parameter { name, tensor: tensor.shallow_clone(), role, working: None });
         Ok(tensor)
     }

@@ -84,8 +84,8 @@ pub enum NoiseSource<'a> {
 pub struct GpuNoise<'a> {
     /// What [`StepNoise`] derives from seed and step, `[1]` of int64.
     pub seed: &'a Tensor,
-    /// The number of samples.
-    pub samples: i64,
+    /// The sizes of the distributions.
+    pub shape: NoiseShape,
     /// Whether the samples are independent.
     pub pairing: Pairing,
     /// Where the items begin in the whole batch.
@@ -93,10 +93,37 @@ pub struct GpuNoise<'a> {
 }
 
 impl GpuNoise<'_> {
+    /// Makes the noise of some draws, of a range of voxels.
+    fn part(&self, draws: Range<i64>, voxels: Range<i64>) -> Result<Noise> {
+        let NoiseShape { batch, rank, classes, voxels: all, .. } = self.shape;
+        let (count, part, first) = (draws.end - draws.start, voxels.end - voxels.start, self.first as i64);
+        let of_rank = ssn_cuda::NoiseAddress {
+            stream: RANK_STREAM,
+            draws: draws.clone(),
+            rows: batch,
+            length: rank,
+            first_row: first,
+            range: 0..rank,
+        };
+        let of_diagonal = ssn_cuda::NoiseAddress {
+            stream: 0,
+            draws,
+            rows: batch * classes,
+            length: all,
+            first_row: first * classes,
+            range: voxels,
+        };
+        Ok(Noise {
+            rank: ssn_cuda::normals(self.seed, &of_rank)?,
+            diagonal: ssn_cuda::normals(self.seed, &of_diagonal)?.f_view([count, batch, classes, part])?,
+            pairing: self.pairing,
+        })
+    }
+
     /// The same for the kernels that draw the samples.
     pub(crate) fn options(&self) -> Result<ssn_cuda::DrawOptions> {
         Ok(ssn_cuda::DrawOptions {
-            draws: self.pairing.draws(self.samples)?,
+            draws: self.pairing.draws(self.shape.samples)?,
             paired: (self.pairing == Pairing::Antithetic).into(),
             first: self.first as i64,
         })
@@ -170,8 +197,13 @@ impl NoiseSource<'_> {
         match self {
             Self::Given(noise) => noise.samples(),
             Self::Step(noise) => noise.shape.samples,
-            Self::OnGpu(noise) => noise.samples,
+            Self::OnGpu(noise) => noise.shape.samples,
         }
+    }
+
+    /// Returns the number of draws; an antithetic pair is one.
+    pub fn draw_count(&self) -> Result<i64> {
+        self.pairing().draws(self.samples())
     }
 
     /// Some of the draws; antithetic pairs are two samples of one draw.
@@ -179,7 +211,7 @@ impl NoiseSource<'_> {
         let voxels = match self {
             Self::Given(noise) => noise.diagonal.size()[3],
             Self::Step(noise) => noise.shape.voxels,
-            Self::OnGpu(_) => 0,
+            Self::OnGpu(noise) => noise.shape.voxels,
         };
         self.part(range, 0..voxels)
     }
@@ -196,7 +228,7 @@ impl NoiseSource<'_> {
                 })
             }
             Self::Step(noise) => noise.part(draws, voxels),
-            Self::OnGpu(_) => refused("noise", "on a GPU", "drawn by the loss itself"),
+            Self::OnGpu(noise) => noise.part(draws, voxels),
         }
     }
 }

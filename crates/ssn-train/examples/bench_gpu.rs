@@ -21,7 +21,7 @@ const WARM_UP: u64 = 8;
 fn task(network: &str) -> Result<(ModelConfig, Method, LossConfig, Batch), Box<dyn Error>> {
     let batch = |config: &ModelConfig, image_shape: [usize; 5], target_shape: [usize; 5], mask: bool| {
         let size = [2, 3, 4].map(|axis| image_shape[axis]);
-        let seen = config.backbone.input_grids(size.map(|n| n as i64))?;
+        let seen = config.backbone.plan().input_grids(size.map(|n| n as i64))?;
         let grids = seen.unwrap_or_else(|| vec![Lattice::whole(size)]);
         let each: usize = grids.iter().map(Lattice::voxels).sum();
         let mut state = 1u32;

@@ -339,24 +339,35 @@ impl AverageMeter {
         }
     }
 
-    /// The mean loss; nothing before the first step.
-    pub fn loss(&self) -> Option<f64> {
-        mean(self.loss, self.steps)
+    /// Returns the means.
+    pub fn means(&self) -> StepMeans {
+        StepMeans {
+            loss: mean(self.loss, self.steps),
+            ess: mean(self.ess, self.sampled_steps),
+            gradient_norm: mean(self.gradient_norm, self.steps),
+            learning_rate: (self.steps > 0).then_some(self.learning_rate),
+        }
     }
+}
 
-    /// The mean effective sample size; nothing where no samples were drawn.
-    pub fn ess(&self) -> Option<f64> {
-        mean(self.ess, self.sampled_steps)
-    }
+/// Means over some steps; `None` before the first.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct StepMeans {
+    /// The loss.
+    pub loss: Option<f64>,
+    /// The effective sample size of the steps that drew samples.
+    pub ess: Option<f64>,
+    /// The norm of the gradient before clipping.
+    pub gradient_norm: Option<f64>,
+    /// The learning rate of the last step.
+    pub learning_rate: Option<f64>,
+}
 
-    /// Returns the values of the columns of a row; the learning rate is that of the last step.
+impl StepMeans {
+    /// Returns the values of the columns of a row.
     pub fn columns(&self) -> [(&'static str, Option<f64>); 4] {
-        [
-            (LOSS, self.loss()),
-            (ESS, self.ess()),
-            (GRADIENT_NORM, mean(self.gradient_norm, self.steps)),
-            (LEARNING_RATE, (self.steps > 0).then_some(self.learning_rate)),
-        ]
+        let Self { loss, ess, gradient_norm, learning_rate } = *self;
+        [(LOSS, loss), (ESS, ess), (GRADIENT_NORM, gradient_norm), (LEARNING_RATE, learning_rate)]
     }
 }
 

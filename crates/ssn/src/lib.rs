@@ -25,6 +25,7 @@ mod experiment;
 mod export;
 mod pipeline;
 mod predict;
+mod predictor;
 mod text;
 mod toy;
 mod train;
@@ -36,6 +37,7 @@ pub use error::{Error, ErrorKind, Result, of_panic};
 pub use experiment::{ExperimentOutcome, run_experiment};
 pub use export::{Exported, export, import};
 pub use predict::{Phases, Predicted, predict};
+pub use predictor::{Predictor, PredictorOptions, Volume};
 pub use ssn_args as args;
 pub use ssn_args::{
     BadCases, CheckpointChoice, DemoConfig, EvaluateConfig, ExperimentConfig, ExportConfig, ExportFormat,
@@ -51,7 +53,7 @@ pub use ssn_nn as nn;
 pub use ssn_report::{ReportConfig, ReportFiles, report};
 pub use ssn_train as training;
 pub use toy::{ToySolution, solve_toy};
-pub use train::{TrainedRun, check_config, train, train_parallel};
+pub use train::{TrainedRun, Training, check_config, train, train_parallel};
 
 /// What most programs need.
 pub mod prelude {
@@ -61,7 +63,7 @@ pub mod prelude {
 
     pub use crate::{
         Control, DeviceChoice, Error, ErrorKind, EvaluateConfig, PredictConfig, ReportConfig, SampleConfig,
-        TrainConfig, evaluate, predict, report, sample, train,
+        TrainConfig, Training, evaluate, predict, report, sample, train,
     };
 }
 

@@ -2,16 +2,14 @@
 
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use serde::Serialize;
-use ssn_args::{Part, PredictConfig, StoredPrecision};
+use ssn_args::{Part, PredictConfig};
 use ssn_core::{Phase, Steering};
-use ssn_cuda::DeviceProperties;
 use ssn_data::ShardProgress;
 use ssn_data::parallel::{self, available_bytes};
 use ssn_data::{
@@ -19,23 +17,17 @@ use ssn_data::{
     Split,
 };
 use ssn_eval::{
-    About, DistributionFile, ImagePaths, ModelId, Output, Predictions, StoredImage, ensemble_id, is_config,
-    mixture, predict_labels, summarize,
+    About, DistributionFile, ImagePaths, Output, Predictions, StoredImage, is_config, predict_labels,
+    summarize,
 };
 use ssn_io::Image;
 use ssn_io::hex::hex;
-use ssn_nn::{Execution, Precision};
-use ssn_train::inference::tiles::TileConfig;
-use ssn_train::inference::{LatentSamples, Storage, Timing, WholeImageConfig};
-use ssn_train::run::{CONFIG, ModelMetadata, TrainedModel, TrainingCases};
+use ssn_train::run::{CONFIG, ModelMetadata, TrainingCases};
 
 use crate::control::Control;
-use crate::device::device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline;
-
-/// Bytes of a GPU from which on tiles may be larger.
-const LARGE_GPU: i64 = 24 << 30;
+use crate::predictor::{Predictor, PredictorOptions};
 
 /// What was predicted.
 #[derive(Debug)]
@@ -74,22 +66,14 @@ pub struct Phases {
 /// Predicts the cases of a shard that are not there yet, and writes the index once all cases are there.
 pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted> {
     let start = Instant::now();
-    let (device, gpu) = device(config.device, control)?;
-    let whole_image = tiling(config, gpu.as_ref())?;
     let shard = config.shard.unwrap_or(Shard::WHOLE);
-    let open =
-        |path: &PathBuf| TrainedModel::open(path, config.checkpoint, Execution::on(device, Precision::F32));
-    let trained = open(&config.model)?;
-    let others = config.ensemble.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    check_ensemble(&trained, &others, control)?;
-    let ids: Vec<ModelId> = std::iter::once(&trained).chain(&others).map(TrainedModel::id).collect();
-    let model = ensemble_id(&ids.iter().collect::<Vec<_>>());
+    let predictor = Predictor::open(&config.model, &PredictorOptions::of(config), control)?;
+    let (members, model) = (predictor.members(), predictor.id().clone());
+    let trained = &members[0];
     // The network itself stays on this thread.
     let known = Known { metadata: &trained.metadata, data: trained.data.as_ref() };
-    let training: Vec<(String, TrainingCases)> = std::iter::once(&trained)
-        .chain(&others)
-        .map(|model| (model.id().name, model.training.clone()))
-        .collect();
+    let training: Vec<(String, TrainingCases)> =
+        members.iter().map(|model| (model.id().name, model.training.clone())).collect();
     let chosen = std::thread::scope(|scope| {
         let choosing = std::thread::Builder::new().spawn_scoped(scope, || choose(config, known, control));
         let Ok(choosing) = choosing else { return choose(config, known, control) };
@@ -144,10 +128,9 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     let compute = |Loaded { case, image, path }| {
         phase.current(&case.id);
         let (id, begin) = (case.id.clone(), Instant::now());
-        let (file, timing) =
-            predict_case(&trained, &others, case, &whole_image, control).map_err(|error| {
-                if error.kind == ErrorKind::Stopped { error } else { error.within(format!("case {id}")) }
-            })?;
+        let (file, timing) = predictor.predict_case(case, control).map_err(|error| {
+            if error.kind == ErrorKind::Stopped { error } else { error.within(format!("case {id}")) }
+        })?;
         phases.network += timing.network;
         phases.gpu = timing.gpu.map(|gpu| gpu + phases.gpu.unwrap_or(0.0)).or(phases.gpu);
         phases.prepare += begin.elapsed().as_secs_f64() - timing.network;
@@ -155,7 +138,7 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
         let d = file.distribution();
         let numbers = d.mean().len() + d.diagonal().len() + d.factor().len();
         let samples = file.samples().map_or(0, <[u8]>::len);
-        needed.set((1 + others.len()) * (BYTES_PER_NUMBER * numbers + samples));
+        needed.set(members.len() * (BYTES_PER_NUMBER * numbers + samples));
         Ok((file.of_image(image), path))
     };
     let write = |(file, path): (DistributionFile, PathBuf)| {
@@ -284,35 +267,6 @@ fn check_names(config: &PredictConfig, dataset: &Dataset, cases: &[usize]) -> Re
     Ok(())
 }
 
-/// The distribution of a case, or the mixture of those of an ensemble, and how long the networks took.
-fn predict_case(
-    trained: &TrainedModel,
-    others: &[TrainedModel],
-    case: Case,
-    config: &WholeImageConfig,
-    control: Control<'_>,
-) -> Result<(DistributionFile, Timing)> {
-    let predict = |model: &TrainedModel, case: Case| {
-        let items = if model.model.latent().is_some() { "samples" } else { "tiles" };
-        let mut phase = None;
-        model.predict(case, config, |done, total| {
-            phase.get_or_insert_with(|| control.phase("computing", total, items)).reached(done);
-            if control.should_stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })
-    };
-    if others.is_empty() {
-        return Ok(predict(trained, case)?);
-    }
-    let (mut members, mut timing) = (vec![], Timing::default());
-    for model in std::iter::once(trained).chain(others) {
-        let (member, more) = predict(model, case.clone())?;
-        timing.network += more.network;
-        timing.gpu = more.gpu.map(|gpu| gpu + timing.gpu.unwrap_or(0.0));
-        members.push(member);
-    }
-    Ok((mixture(&members, config.latent_samples.count)?, timing))
-}
-
 /// Returns the places of those cases that a member of the model trained on, unless they are asked for by `part`: an
 /// evaluation leaves them out.
 ///
@@ -353,30 +307,6 @@ fn trained_on(
     Ok(found.into_iter().map(|(place, _)| place).collect())
 }
 
-/// Refuses members of an ensemble that take other images or know other classes.
-fn check_ensemble(first: &TrainedModel, others: &[TrainedModel], control: Control<'_>) -> Result<()> {
-    let mut seen = BTreeSet::new();
-    for model in std::iter::once(first).chain(others) {
-        if !seen.insert(&model.sha256) {
-            control
-                .warn(&format!("{} is in the ensemble more than once, and counts as often", model.id().name));
-        }
-    }
-    let taken = |model: &TrainedModel| (model.metadata.channels.clone(), model.metadata.classes.clone());
-    match others.iter().find(|other| taken(other) != taken(first)) {
-        None => Ok(()),
-        Some(other) => Err(Error::usage(format!(
-            "{} takes {} and knows {}, but {} takes {} and knows {}: an ensemble has the same channels and classes",
-            other.id().name,
-            other.metadata.channels.join(", "),
-            other.metadata.classes.join(", "),
-            first.id().name,
-            first.metadata.channels.join(", "),
-            first.metadata.classes.join(", ")
-        ))),
-    }
-}
-
 /// The files beside distributions that are asked for.
 fn outputs(config: &PredictConfig) -> Vec<Output> {
     let probabilities = [Output::Probabilities, Output::Entropy];
@@ -393,24 +323,6 @@ fn is_finished(folder: &Predictions, id: &str, config: &PredictConfig) -> bool {
     let mut asked = outputs(config).into_iter().filter(|output| always.contains(output));
     folder.is_finished(id, config.samples as u64)
         && asked.all(|output| folder.find_output(id, output).is_some())
-}
-
-/// Voxels that are computed at once: larger tiles share less of their surroundings, where there is memory for them.
-pub(crate) fn voxels_at_once(gpu: Option<&DeviceProperties>) -> usize {
-    let usual = TileConfig::default().voxels_at_once;
-    if gpu.is_some_and(|gpu| gpu.free >= LARGE_GPU) { 4 * usual } else { usual }
-}
-
-/// How images are divided.
-fn tiling(config: &PredictConfig, gpu: Option<&DeviceProperties>) -> Result<WholeImageConfig> {
-    let usual = TileConfig::default();
-    let most = voxels_at_once(gpu);
-    let voxels_at_once = config.voxels_at_once.unwrap_or(most);
-    let tiles = TileConfig { tile: config.tile, voxels_at_once, ..usual };
-    tiles.check()?;
-    let factor = if config.precision == StoredPrecision::Single { Storage::F32 } else { Storage::F16 };
-    let draws = LatentSamples { count: config.samples, seed: 0 };
-    Ok(WholeImageConfig { tiles, factor, latent_samples: draws })
 }
 
 /// What is known of a network beside its parameters.

@@ -5,24 +5,22 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use ssn_args::{BadCases, TrainConfig};
 use ssn_core::Phase;
-use ssn_data::config::template::{batch_sections, data_sections, suggest_normalization};
 use ssn_data::text::{counted, grouped, quoted, spoken, visible};
-use ssn_data::{Dataset, FindingKind, LoaderConfig, Severity, Split, check};
+use ssn_data::{DeviceChoice, FindingKind, LoaderConfig, Severity, Split, check};
 use ssn_io::{Limits, read_bytes, write_atomically};
 use ssn_nn::NnError;
-use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::communicator::{Communicator, is_root};
 use ssn_nn::{HeadConfig, ModelConfig};
 use ssn_report::training_picture;
-use ssn_train::checkpoint::BestValidation;
+use ssn_train::checkpoint::{AverageMeter, BestValidation};
 use ssn_train::run::{
-    Callback, ConfigSources, Override, ResolvedRun, Run, RunFolder, RunInputs, RunPreset, StopReason,
-    Throughput, TrainingEvent, resolve,
+    Callback, ConfigSources, Event, Override, ResolvedRun, Run, RunConfig, RunFolder, RunInputs, RunPreset,
+    StopReason, Throughput, resolve,
 };
 use tch::Device;
 
@@ -74,12 +72,12 @@ pub struct TrainedRun {
     pub pace: Option<Throughput>,
 }
 
-/// Trains a network, or goes on with a run that was stopped.
+/// Trains a network, or resumes a stopped run.
 ///
-/// A training that is stopped by the flag of `control`, or whose time is up, saves and is `Ok`: [`TrainedRun::ended`] says how it ended, and
-/// [`TrainedRun::outcome`] makes an error of it. [`TrainConfig::resume`] goes on.
+/// A training that is stopped by the flag of `control`, or whose time is up, saves and returns `Ok`: [`TrainedRun::ended`] has
+/// the reason, and [`TrainedRun::outcome`] makes an error of it. [`TrainConfig::resume`] continues it.
 pub fn train(config: &TrainConfig, control: Control<'_>) -> Result<TrainedRun> {
-    train_parallel(config, control, None)
+    Training::from_config(config).start(control)
 }
 
 /// Trains as one of several ranks, of which the first writes and reports.
@@ -88,6 +86,91 @@ pub fn train_parallel(
     control: Control<'_>,
     ranks: Option<Arc<dyn Communicator>>,
 ) -> Result<TrainedRun> {
+    Training { ranks, ..Training::from_config(config) }.start(control)
+}
+
+/// A training that can be watched event by event, of a config in code or of the arguments of `ssn train`.
+///
+/// ```no_run
+/// use ssn::prelude::*;
+/// use ssn::training::run::{Event, RunConfig, RunPreset};
+///
+/// let mut config = RunConfig::for_data("dataset", RunPreset::General)?;
+/// config.training.steps = 2_000;
+/// let trained = Training::new(config, "run")
+///     .on_event(|event| {
+///         if let Event::Step(step) = event {
+///             println!("{} {}", step.step, step.loss);
+///         }
+///     })
+///     .start(Control::default())?;
+/// println!("{:?} after {} steps", trained.ended, trained.steps);
+/// # Ok::<(), ssn::Error>(())
+/// ```
+pub struct Training<'a> {
+    arguments: TrainConfig,
+    /// The config of a new run, if it does not come from the arguments.
+    typed: Option<RunConfig>,
+    on_event: Option<Box<dyn FnMut(&Event) + 'a>>,
+    ranks: Option<Arc<dyn Communicator>>,
+}
+
+impl<'a> Training<'a> {
+    /// A new run in `folder`, which must be empty or missing.
+    pub fn new(config: RunConfig, folder: impl Into<PathBuf>) -> Self {
+        let arguments = TrainConfig { out: folder.into(), ..TrainConfig::from_file("", "") };
+        Self { arguments, typed: Some(config), on_event: None, ranks: None }
+    }
+
+    /// The rest of the run in `folder`.
+    pub fn resume(folder: impl Into<PathBuf>) -> Self {
+        Self { arguments: TrainConfig::resume(folder), typed: None, on_event: None, ranks: None }
+    }
+
+    /// The training of the arguments of `ssn train`.
+    pub fn from_config(config: &TrainConfig) -> Self {
+        Self { arguments: config.clone(), typed: None, on_event: None, ranks: None }
+    }
+
+    /// Sets the device.
+    pub fn device(mut self, device: DeviceChoice) -> Self {
+        self.arguments.device = device;
+        self
+    }
+
+    /// Sets the number of threads that prepare batches; they change no result.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.arguments.workers = Some(workers);
+        self
+    }
+
+    /// Saves and ends after this time.
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.arguments.time_limit = Some(limit);
+        self
+    }
+
+    /// Sets what happens to cases that cannot be used.
+    pub fn bad_cases(mut self, bad_cases: BadCases) -> Self {
+        self.arguments.bad_cases = bad_cases;
+        self
+    }
+
+    /// Calls `listener` with every event, on this thread; over ranks, on the first of them.
+    pub fn on_event(mut self, listener: impl FnMut(&Event) + 'a) -> Self {
+        self.on_event = Some(Box::new(listener));
+        self
+    }
+
+    /// Trains to the end, until `control` stops it, or until its time is up.
+    pub fn start(self, control: Control<'_>) -> Result<TrainedRun> {
+        run(self, control)
+    }
+}
+
+fn run(training: Training<'_>, control: Control<'_>) -> Result<TrainedRun> {
+    let Training { arguments, typed, on_event, ranks } = training;
+    let config = &arguments;
     let begin = Instant::now();
     // Before anything is written.
     let (device, gpu) = device(config.device, control)?;
@@ -96,12 +179,15 @@ pub fn train_parallel(
     let (folder, resolved) = match (&ranks, &config.resume) {
         (Some(ranks), _) if !is_root => joined(config, &**ranks)?,
         (_, Some(path)) => resumed(path, config.data.as_deref())?,
-        (_, None) => fresh(config, control, device, ranks.as_ref().map_or(1, |ranks| ranks.world_size()))?,
+        (_, None) => {
+            let ranks = ranks.as_ref().map_or(1, |ranks| ranks.world_size());
+            fresh(config, typed, control, device, ranks)?
+        }
     };
     let path = folder.path().to_owned();
     let change = if is_root { kept_inputs(&path, &resolved, config, control)? } else { None };
     let mut log = match is_root {
-        true => RunLog::new(&path, &resolved, control)?,
+        true => RunLog { listener: on_event, ..RunLog::new(&path, &resolved, control)? },
         false => RunLog::silent(control),
     };
     if let Some(change) = change {
@@ -228,16 +314,30 @@ fn joined(config: &TrainConfig, ranks: &dyn Communicator) -> Result<(RunFolder, 
 /// A new run, on a dataset that was checked.
 fn fresh(
     config: &TrainConfig,
+    typed: Option<RunConfig>,
     control: Control<'_>,
     device: Device,
     ranks: usize,
 ) -> Result<(RunFolder, ResolvedRun)> {
     RunFolder::is_free(&config.out)?;
-    let layers = layers(config, control)?;
-    let run_config = layers.config()?;
-    for sentence in layers.without_effect(&run_config) {
-        control.warn(&sentence);
-    }
+    let has_file = typed.is_none() && config.config.is_some();
+    let run_config = match typed {
+        Some(mut typed) => {
+            typed.check()?;
+            if typed.data.split.file == Path::new(SPLIT) {
+                typed.data.split.file = config.out.join(SPLIT);
+            }
+            typed
+        }
+        None => {
+            let layers = layers(config, control)?;
+            let run_config = layers.config()?;
+            for sentence in layers.without_effect(&run_config) {
+                control.warn(&sentence);
+            }
+            run_config
+        }
+    };
     if let Some(precision) = run_config.training.precision {
         precision.check(device)?;
     }
@@ -251,7 +351,7 @@ fn fresh(
             resolved = resolve(run_config)?;
         }
     }
-    if config.config.is_some() {
+    if has_file {
         // Other runs with this config share the split.
         resolved.config.data.split.keep_parts(&resolved.dataset)?;
     }
@@ -283,18 +383,10 @@ fn layers(config: &TrainConfig, control: Control<'_>) -> Result<ConfigSources> {
             Some((path.clone(), text))
         }
         (None, Some(data)) => {
-            let dataset = Dataset::open(data)?;
-            let first = dataset.first_readable()?;
-            let scale = suggest_normalization(&dataset, &first);
-            let mut text = data_sections(&dataset, data, &first, scale);
-            // A preset of the paper says everything about training by itself.
-            if preset.is_none_or(|preset| [RunPreset::General, RunPreset::Small].contains(&preset)) {
-                text += &batch_sections(&dataset, &first);
-            }
             // The run keeps the split; a split.toml that happens to lie here belongs to something else.
-            let split = format!("data.split.file={}", config.out.join("split.toml").display());
+            let split = format!("data.split.file={}", config.out.join(SPLIT).display());
             settings.push(Override::parse(&split).map_err(Error::usage)?);
-            Some((data.file_name().unwrap_or_default().into(), text))
+            ConfigSources::for_data(data, preset)?.file
         }
         (None, None) => None,
     };
@@ -377,6 +469,8 @@ pub fn check_config(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The name of the file of a split, unless a config names another.
+const SPLIT: &str = "split.toml";
 const LOG: &str = "log.txt";
 /// The curves of the run, drawn again after each validation.
 const PICTURE: &str = "progress.png";
@@ -401,11 +495,7 @@ struct Estimate {
 
 /// The network in words.
 fn network(model: &ModelConfig) -> String {
-    let backbone = match &model.backbone {
-        BackboneConfig::Unet(unet) => format!("U-Net of {} levels", unet.widths.len()),
-        BackboneConfig::Deepmedic(_) => "DeepMedic".to_owned(),
-        BackboneConfig::Torchscript(_) => "TorchScript network".to_owned(),
-    };
+    let backbone = model.backbone.describe();
     let head = match model.head {
         HeadConfig::Stochastic(head) => format!("low-rank normal of rank {}", head.rank),
         head => head.name().to_owned(),
@@ -425,6 +515,10 @@ struct RunLog<'a> {
     log: Option<File>,
     /// Until the duration was told.
     estimate: Option<Estimate>,
+    /// The steps since the last row.
+    interval: AverageMeter,
+    /// Listener of the caller.
+    listener: Option<Box<dyn FnMut(&Event) + 'a>>,
 }
 
 impl<'a> RunLog<'a> {
@@ -455,7 +549,17 @@ impl<'a> RunLog<'a> {
 
     /// Only looks whether to stop: another rank reports the run.
     fn silent(control: Control<'a>) -> Self {
-        Self { control, training: None, validation: None, run: None, log: None, estimate: None }
+        let interval = AverageMeter::default();
+        Self {
+            control,
+            training: None,
+            validation: None,
+            run: None,
+            log: None,
+            estimate: None,
+            interval,
+            listener: None,
+        }
     }
 
     /// Progress begins where the run stands.
@@ -467,6 +571,17 @@ impl<'a> RunLog<'a> {
             self.training = Some(Phase::resume(self.control.progress, "training", steps, "steps", done));
         }
         self.estimate = Some(Estimate { left: steps.saturating_sub(done), has_gpu, seen: 0, since: None });
+    }
+
+    /// Shows that a step was done.
+    fn advance(&mut self) {
+        let means = self.interval.means();
+        let loss = means.loss.map_or(String::new(), |loss| format!("loss {loss:.4}"));
+        let samples = means.ess.map_or(String::new(), |samples| format!(", ESS {samples:.1}"));
+        if let Some(phase) = &self.training {
+            phase.advance(1, &(loss + &samples));
+        }
+        self.estimate();
     }
 
     /// Tells once, after some steps, how long the run will take.
@@ -543,31 +658,27 @@ impl Callback for RunLog<'_> {
         self.control.should_stop()
     }
 
-    fn on_event(&mut self, event: TrainingEvent<'_>) {
+    fn on_event(&mut self, event: &Event) {
         match event {
-            TrainingEvent::PassedOver { reason, aside } => self.tell(&format!(
+            Event::PassedOver { reason, aside } => self.tell(&format!(
                 "passed over a damaged checkpoint, which is now {}: {reason}",
                 aside.display()
             )),
-            TrainingEvent::Resumed { step } => self.tell(&format!("goes on after step {step}")),
-            TrainingEvent::Step(interval) => {
-                let loss = interval.loss().map_or(String::new(), |loss| format!("loss {loss:.4}"));
-                let samples = interval.ess();
-                let samples = samples.map_or(String::new(), |samples| format!(", ESS {samples:.1}"));
-                if let Some(phase) = &self.training {
-                    phase.advance(1, &(loss + &samples));
-                }
-                self.estimate();
+            Event::Resumed { step } => self.tell(&format!("goes on after step {step}")),
+            Event::Step(report) => {
+                self.interval.add(report);
+                self.advance();
             }
-            TrainingEvent::Incident { reason, file } => {
-                self.tell(&format!("{reason}; see {}", file.display()))
+            Event::Incident { reason, file, .. } => {
+                self.tell(&format!("{reason}; see {}", file.display()));
+                self.advance();
             }
-            TrainingEvent::Validating { done, total } if self.log.is_some() => {
+            Event::Row { .. } => self.interval = AverageMeter::default(),
+            &Event::Validating { done, total } if self.log.is_some() => {
                 let begin = || self.control.phase("validating", total, "cases");
                 self.validation.get_or_insert_with(begin).reached(done);
             }
-            TrainingEvent::Validating { .. } => {}
-            TrainingEvent::Validated { step, validation, is_best } => {
+            Event::Validated { step, scores: validation, is_best } => {
                 self.validation = None;
                 let show = |name: &str, value: Option<f64>| value.map(|value| format!("{name} {value:.4}"));
                 let parts: Vec<String> = [
@@ -579,15 +690,19 @@ impl Callback for RunLog<'_> {
                 .into_iter()
                 .flatten()
                 .collect();
-                let best = if is_best { ", the best so far" } else { "" };
+                let best = if *is_best { ", the best so far" } else { "" };
                 self.tell(&format!("step {step}: {}{best}", parts.join(", ")));
                 self.draw();
             }
-            TrainingEvent::Unscored { step, reason } => {
+            Event::Unscored { step, reason } => {
                 self.validation = None;
                 self.warn(&format!("step {step}: no scores: {reason}"));
             }
-            TrainingEvent::Saved(folder) => self.write(&format!("saved {}", folder.display())),
+            Event::Saved { path, .. } => self.write(&format!("saved {}", path.display())),
+            _ => {}
+        }
+        if let Some(listener) = &mut self.listener {
+            listener(event);
         }
     }
 }

@@ -202,6 +202,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "toy",
             "train",
             "pipeline",
+            "predictor",
             "predict",
             "export",
             "demo",

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use ssn_core::Lattice;
 use tch::Tensor;
 
+use super::{Backbone, BackbonePlan, ConvPadding, Pass};
 use crate::error::{NnError, Result, refused};
 use crate::layers::{ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, NormAct, NormKind};
 use crate::parameters::{Init, Scope};
-use crate::space::{self, FeatureLayout, Size};
+use crate::space::{self, Size};
 
 /// What the last layer gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -58,15 +59,39 @@ impl DeepMedicConfig {
         Self { output: DeepMedicOutput::Logits(4), ..Self::brats() }
     }
 
-    /// The number of channels that the last layer gives.
-    pub fn features(&self) -> i64 {
+    /// What the blocks of one path take off along each axis, in voxels of the path's grid.
+    fn shrinkage(&self) -> Size {
+        self.kernel.map(|k| (k - 1) * self.feature_maps.len() as i64)
+    }
+
+    /// What a path of a scale needs for an output: (⌈o/s⌉ + 16)·s for eight 3³ blocks.
+    fn path_input(&self, output: Size, scale: Size) -> Size {
+        let shrinkage = self.shrinkage();
+        [0, 1, 2].map(|axis| {
+            let blocks = (output[axis] + scale[axis] - 1) / scale[axis];
+            (blocks + shrinkage[axis]) * scale[axis]
+        })
+    }
+
+    /// The least common multiple of the scales along each axis. A path of scale s sees every s-th voxel and repeats
+    /// its features s times: only outputs that begin a multiple of all scales apart are made of the same voxels.
+    pub fn total_scale(&self) -> Size {
+        [0, 1, 2].map(|axis| self.scales.iter().fold(1, |total, scale| least_common(total, scale[axis])))
+    }
+}
+
+impl BackbonePlan for DeepMedicConfig {
+    fn features(&self) -> i64 {
         match self.output {
             DeepMedicOutput::Features(n) | DeepMedicOutput::Logits(n) => n,
         }
     }
 
-    /// Refuses settings that do not fit together.
-    pub fn check(&self) -> Result<()> {
+    fn build(&self, scope: &mut Scope<'_>, channels: i64) -> Result<Box<dyn Backbone>> {
+        Ok(Box::new(DeepMedic::new(scope, channels, self)?))
+    }
+
+    fn check(&self) -> Result<()> {
         if self.scales.is_empty() {
             return refused("deepmedic.scales", "empty", "a list with one scale per path");
         }
@@ -86,28 +111,14 @@ impl DeepMedicConfig {
         Ok(())
     }
 
-    /// What the blocks of one path take off along each axis, in voxels of the path's grid.
-    fn shrinkage(&self) -> Size {
-        self.kernel.map(|k| (k - 1) * self.feature_maps.len() as i64)
-    }
-
-    /// What a path of a scale needs for an output: (⌈o/s⌉ + 16)·s for eight 3³ blocks.
-    fn path_input(&self, output: Size, scale: Size) -> Size {
-        let shrinkage = self.shrinkage();
-        [0, 1, 2].map(|axis| {
-            let blocks = (output[axis] + scale[axis] - 1) / scale[axis];
-            (blocks + shrinkage[axis]) * scale[axis]
-        })
-    }
-
-    /// The image that an output of this size needs: that of the path which needs most.
-    pub fn input_size(&self, output: Size) -> Size {
+    /// Returns the image that an output of this size needs: that of the path which needs most.
+    fn input_size(&self, output: Size) -> Size {
         let needs = self.scales.iter().map(|&scale| self.path_input(output.map(|n| n.max(1)), scale));
         needs.fold([0; 3], |most, need| [0, 1, 2].map(|axis| most[axis].max(need[axis])))
     }
 
-    /// The largest output whose [`input_size`](Self::input_size) is exactly this image.
-    pub fn output_size(&self, input: Size) -> Result<Size> {
+    /// Returns the largest output whose `input_size` is exactly this image.
+    fn output_size(&self, input: Size) -> Result<Size> {
         // Along each axis, the largest output that needs no more than the image; 0 if there is none.
         let fitting = [0, 1, 2].map(|axis| {
             let fits = |&output: &i64| self.input_size([output; 3])[axis] <= input[axis];
@@ -128,11 +139,11 @@ impl DeepMedicConfig {
         Err(NnError::size(input, &rule, &nearest))
     }
 
-    /// The voxels that each path reads of an image: its center, every `scale` voxels.
+    /// Returns the voxels that each path reads of an image: its center, every `scale` voxels.
     ///
     /// Of an odd margin the image loses the smaller half in front and the map the larger, so that both crops together
     /// leave every map centered on the image.
-    pub fn input_grids(&self, input: Size) -> Result<Vec<Lattice>> {
+    fn input_grids(&self, input: Size) -> Result<Option<Vec<Lattice>>> {
         let output = self.output_size(input)?;
         let grid = |&scale: &Size| {
             let size = self.path_input(output, scale);
@@ -141,13 +152,19 @@ impl DeepMedicConfig {
             let count = [0, 1, 2].map(|axis| (size[axis] / scale[axis]) as usize);
             Lattice { start, step, count }
         };
-        Ok(self.scales.iter().map(grid).collect())
+        Ok(Some(self.scales.iter().map(grid).collect()))
     }
 
-    /// The least common multiple of the scales along each axis. A path of scale s sees every s-th voxel and repeats
-    /// its features s times: only outputs that begin a multiple of all scales apart are made of the same voxels.
-    pub fn total_scale(&self) -> Size {
-        [0, 1, 2].map(|axis| self.scales.iter().fold(1, |total, scale| least_common(total, scale[axis])))
+    fn conv_padding(&self) -> ConvPadding {
+        ConvPadding::Valid(self.total_scale())
+    }
+
+    fn can_be_captured(&self) -> bool {
+        true
+    }
+
+    fn describe(&self, _name: &str) -> String {
+        "DeepMedic".to_owned()
     }
 }
 
@@ -225,20 +242,18 @@ impl DeepMedic {
         }
         Ok(Self { paths, fully_connected, config: config.clone() })
     }
+}
 
-    /// The features of an image of a size, from the whole image or the grids of each path; see
-    /// [`DeepMedicConfig::input_grids`].
-    ///
-    /// # Shapes
-    /// `[b, c, dᵢ, hᵢ, wᵢ]` each → `[b, f, d', h', w']`, the sizes as [`DeepMedicConfig::output_size`] says; channels are
-    /// padded if the layout is.
-    pub fn forward(&self, parts: &[Tensor], size: Size, layout: FeatureLayout, mode: Mode) -> Result<Tensor> {
+impl Backbone for DeepMedic {
+    /// Computes the features from the whole image, or from the grids of each path.
+    fn forward(&self, pass: &Pass<'_>) -> Result<Tensor> {
+        let Pass { parts, size, layout, mode } = *pass;
         let output = self.config.output_size(size)?;
         let mut cut = vec![];
         if let [image] = parts
             && space::spatial(image)? == size
         {
-            for grid in self.config.input_grids(size)? {
+            for grid in self.config.input_grids(size)?.into_iter().flatten() {
                 cut.push(space::grid(image, &grid)?);
             }
         }

@@ -4,7 +4,7 @@ use crate::error::{Result, refused};
 use crate::layers::{ActivationKind, NormKind};
 use crate::space::Size;
 
-use super::UNetConfig;
+use super::{BackbonePlan, UNetConfig};
 
 /// An axis whose voxels are so many times longer than the finest is left alone until the others have caught up.
 const ANISOTROPY: f64 = 2.0;

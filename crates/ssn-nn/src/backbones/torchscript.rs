@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use ssn_core::random::derive_seed;
 use ssn_io::torch_file::without_debug_records;
 use tch::{CModule, Kind, Tensor};
 
+use super::{Backbone, BackbonePlan, Pass};
 use crate::error::{NnError, Result};
 use crate::layers::Mode;
 use crate::parameters::{Role, Scope, SharedStep};
@@ -74,9 +75,11 @@ impl TorchScript {
         }
         Ok(Self { module: RefCell::new(module), kind, step: scope.step(), config: config.clone() })
     }
+}
 
-    /// The network with its present parameters and statistics, as a TorchScript file.
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+impl Backbone for TorchScript {
+    /// Returns the network with its present parameters and statistics, as a TorchScript file.
+    fn program(&self) -> Result<Option<Vec<u8>>> {
         let folder = tempfile::tempdir().map_err(|error| self.config.problem(error))?;
         let path = folder.path().join("backbone.pt");
         // Training or evaluation is part of the file: the same network gives the same one.
@@ -84,14 +87,13 @@ impl TorchScript {
         module.f_set_eval()?;
         module.save(&path)?;
         let bytes = ssn_io::read_file(&path).map_err(|error| self.config.problem(error))?;
-        without_debug_records(&bytes).map_err(|error| self.config.problem(error))
+        without_debug_records(&bytes).map(Some).map_err(|error| self.config.problem(error))
     }
 
-    /// # Shapes
-    /// `[b, c, d, h, w]` → `[b, f, d', h', w']`.
-    pub fn forward(&self, image: &Tensor, mode: Mode) -> Result<Tensor> {
+    fn forward(&self, pass: &Pass<'_>) -> Result<Tensor> {
+        let image = pass.image()?;
         let mut module = self.module.borrow_mut();
-        match mode {
+        match pass.mode {
             Mode::Training => {
                 module.f_set_train()?;
                 // Its dropout draws from libtorch's own generators: a step draws the same noise in every run, and a
@@ -120,6 +122,31 @@ impl TorchScript {
             )));
         }
         if planar { space::unsqueeze_depth(&features) } else { Ok(features) }
+    }
+}
+
+impl BackbonePlan for TorchScriptConfig {
+    fn features(&self) -> i64 {
+        self.features
+    }
+
+    fn build(&self, scope: &mut Scope<'_>, _channels: i64) -> Result<Box<dyn Backbone>> {
+        Ok(Box::new(TorchScript::new(scope, self)?))
+    }
+
+    fn build_program(&self, scope: &mut Scope<'_>, program: &[u8], from: &Path) -> Result<Box<dyn Backbone>> {
+        // Its errors name the file that holds it now.
+        let config = Self { torchscript: from.to_owned(), ..self.clone() };
+        Ok(Box::new(TorchScript::from_bytes(scope, &config, program)?))
+    }
+
+    /// Its batch norm sees only the items of its rank.
+    fn can_sync_batch_norm(&self) -> bool {
+        false
+    }
+
+    fn describe(&self, _name: &str) -> String {
+        "TorchScript network".to_owned()
     }
 }
 

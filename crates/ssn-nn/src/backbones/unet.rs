@@ -7,8 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
+use super::{Backbone, BackbonePlan, ConvPadding, Pass};
 use crate::error::{NnError, Result, refused};
-use crate::layers::{ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, NormAct, NormKind};
+use crate::layers::{
+    ActivationKind, Convolution, ConvolutionShape, Dropout, LinearInit, Mode, NormAct, NormKind,
+};
 use crate::parameters::{Init, Scope};
 use crate::space::{self, FeatureLayout, Size};
 
@@ -58,14 +61,23 @@ impl UNetConfig {
         }
     }
 
-    /// The number of features.
-    pub fn features(&self) -> i64 {
+    /// Returns the factor between the finest and the coarsest grid along each axis.
+    pub fn total_stride(&self) -> Size {
+        [0, 1, 2].map(|axis| self.strides.iter().map(|stride| stride[axis]).product())
+    }
+}
+
+impl BackbonePlan for UNetConfig {
+    fn features(&self) -> i64 {
         let widths = [&self.pointwise, &self.decoder_widths, &self.widths];
         widths.into_iter().find_map(|widths| widths.last().copied()).unwrap_or(0)
     }
 
-    /// Refuses settings whose lengths do not fit together.
-    pub fn check(&self) -> Result<()> {
+    fn build(&self, scope: &mut Scope<'_>, channels: i64) -> Result<Box<dyn Backbone>> {
+        Ok(Box::new(UNet::new(scope, channels, self)?))
+    }
+
+    fn check(&self) -> Result<()> {
         let levels = self.widths.len();
         let between = levels.saturating_sub(1);
         if levels == 0 {
@@ -95,13 +107,8 @@ impl UNetConfig {
         self.norm.check()
     }
 
-    /// The factor between the finest and the coarsest grid along each axis.
-    pub fn total_stride(&self) -> Size {
-        [0, 1, 2].map(|axis| self.strides.iter().map(|stride| stride[axis]).product())
-    }
-
-    /// The input's size, if it can be halved (or divided by the strides) down to the last level.
-    pub fn output_size(&self, input: Size) -> Result<Size> {
+    /// Returns the size of the input, if the strides divide it down to the last level.
+    fn output_size(&self, input: Size) -> Result<Size> {
         let total = self.total_stride();
         if (0..3).all(|axis| input[axis] > 0 && input[axis] % total[axis] == 0) {
             return Ok(input);
@@ -115,10 +122,38 @@ impl UNetConfig {
         Err(NnError::size(input, &rule, &nearest))
     }
 
-    /// The next multiple of the strides.
-    pub fn input_size(&self, output: Size) -> Size {
+    /// Returns the next multiple of the strides.
+    fn input_size(&self, output: Size) -> Size {
         let total = self.total_stride();
         [0, 1, 2].map(|axis| (output[axis].max(1) + total[axis] - 1) / total[axis] * total[axis])
+    }
+
+    fn conv_padding(&self) -> ConvPadding {
+        ConvPadding::Same(Some(self.total_stride()))
+    }
+
+    fn head_init(&self) -> LinearInit {
+        LinearInit::HeNormal
+    }
+
+    fn check_batch(&self, patch: Size, items: i64) -> Result<()> {
+        let total = self.total_stride();
+        let space: i64 = [0, 1, 2].map(|axis| patch[axis] / total[axis]).iter().product();
+        let values = match self.norm {
+            NormKind::Instance { .. } => space,
+            NormKind::Batch { .. } => space * items,
+        };
+        let found = format!("{patch:?} with {items} items on a rank");
+        let expected = "larger, or the batch larger or the levels fewer: the norm of the coarsest level sees a single value";
+        if values < 2 { refused("the patch", found, expected) } else { Ok(()) }
+    }
+
+    fn can_be_captured(&self) -> bool {
+        true
+    }
+
+    fn describe(&self, _name: &str) -> String {
+        format!("U-Net of {} levels", self.widths.len())
     }
 }
 
@@ -129,6 +164,12 @@ pub struct UNet {
     up: Vec<ConvStack>,
     pointwise: ConvStack,
     config: UNetConfig,
+}
+
+impl Backbone for UNet {
+    fn forward(&self, pass: &Pass<'_>) -> Result<Tensor> {
+        self.features(pass.image()?, pass.layout, pass.mode)
+    }
 }
 
 impl UNet {
@@ -150,9 +191,11 @@ impl UNet {
         Ok(Self { down, up, pointwise, config: config.clone() })
     }
 
+    /// Returns the features of images.
+    ///
     /// # Shapes
     /// `[b, c, d, h, w]` → `[b, f, d, h, w]`, padded if the layout is.
-    pub fn forward(&self, image: &Tensor, layout: FeatureLayout, mode: Mode) -> Result<Tensor> {
+    pub fn features(&self, image: &Tensor, layout: FeatureLayout, mode: Mode) -> Result<Tensor> {
         self.config.output_size(space::spatial(image)?)?;
         let mut skips = self.down.forward(layout.apply(image)?, mode)?;
         let Some(mut x) = skips.pop() else {

@@ -10,7 +10,7 @@ use super::HeadConfig;
 use super::elbo::{ElboTerms, SampleDecoder};
 use super::phiseg::Phiseg;
 use super::prob_unet::ProbUnet;
-use crate::backbones::BackboneConfig;
+use crate::backbones::{BackboneConfig, BackbonePlan};
 use crate::error::{Result, refused, require};
 use crate::layers::Mode;
 use crate::loss::Target;
@@ -41,8 +41,8 @@ impl LatentModel {
             return refused("classes", classes, "at least 2, the background included");
         }
         head.check()?;
-        head.check_levels(backbone.unet_levels())?;
-        let BackboneConfig::Unet(plan) = backbone else { return Ok(None) };
+        head.check_levels(backbone.unet().map(|unet| unet.widths.len()))?;
+        let Some(plan) = backbone.unet() else { return Ok(None) };
         plan.check()?;
         Ok(match head {
             HeadConfig::ProbUnet(config) => {

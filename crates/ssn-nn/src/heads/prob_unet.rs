@@ -4,7 +4,7 @@
 use tch::{Kind, Tensor};
 
 use super::elbo::{DiagonalGaussian, ElboTerms, SampleDecoder};
-use crate::backbones::{ConvStack, Encoder, UNet, UNetConfig};
+use crate::backbones::{BackbonePlan, ConvStack, Encoder, UNet, UNetConfig};
 use crate::error::Result;
 use crate::heads::ProbUnetConfig;
 use crate::layers::{LinearInit, Mode, PointwiseConvs};
@@ -101,14 +101,14 @@ impl ProbUnet {
     ) -> Result<ElboTerms> {
         let prior = self.prior.forward(image, layout, mode)?;
         let posterior = self.posterior.forward(labeled, layout, mode)?;
-        let features = self.trunk.forward(image, layout, mode)?;
+        let features = self.trunk.features(image, layout, mode)?;
         let logits = vec![self.logits(features, &posterior.rsample(noise)?, mode)?];
         Ok(ElboTerms { logits, kl: posterior.kl_divergence(&prior)? * self.config.kl_weight })
     }
 
     pub(super) fn decoder(&self, image: &Tensor, layout: FeatureLayout) -> Result<SampleDecoder<'_>> {
         let prior = self.prior.forward(image, layout, Mode::Evaluation)?;
-        let features = self.trunk.forward(image, layout, Mode::Evaluation)?;
+        let features = self.trunk.features(image, layout, Mode::Evaluation)?;
         Ok(Box::new(move |noise| {
             let z = prior.rsample(noise)?; // [m, latent]
             let mut size = features.size();

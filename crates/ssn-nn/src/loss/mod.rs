@@ -1,13 +1,15 @@
-//! Losses: the likelihood of the paper, the energy loss, and those of the mean logits alone.
+//! Losses: the likelihood of the paper, the energy loss, those of the mean logits alone, and own ones ([`Loss`]).
 
 mod energy;
 mod likelihood;
+mod own;
 mod target;
 
 use tch::{Kind, Tensor};
 
 pub use energy::{EnergyOptions, Similarity, TWO_DRAWS, chunked_energy_loss, energy_loss};
 pub use likelihood::{MonteCarloLoss, chunked_loss, monte_carlo_loss, tempered_loss};
+pub use own::{Loss, OwnLoss, register_loss};
 pub use target::{Likelihood, Target};
 
 use crate::error::{NnError, Result};

@@ -2,11 +2,13 @@
 
 pub mod weights;
 
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
-use crate::backbones::{Backbone, BackboneConfig, DeepMedicConfig, UNetConfig};
+use crate::backbones::{Backbone, BackboneConfig, DeepMedicConfig, Pass, UNetConfig};
 use crate::error::{NnError, Result, refused};
 use crate::heads::{ElboTerms, Head, HeadConfig, LatentModel, Prediction, StochasticConfig};
 use crate::layers::Mode;
@@ -153,7 +155,7 @@ pub struct Model {
 #[derive(Debug)]
 enum Network {
     /// A head on features.
-    Features { backbone: Box<Backbone>, head: Head },
+    Features { backbone: Box<dyn Backbone>, head: Head },
     /// A network with latent variables.
     LatentModel(LatentModel),
 }
@@ -161,15 +163,15 @@ enum Network {
 impl Model {
     /// A network with first weights, a function of the seed.
     pub fn new(config: &ModelConfig, execution: Execution, seed: u64) -> Result<Self> {
-        Self::build(config, execution, seed, |config, scope, channels| config.build(scope, channels))
+        Self::build(config, execution, seed, None)
     }
 
-    /// The same, with the backbone made by the caller.
+    /// Like [`Model::new`], with the backbone from its program, which a file holds.
     pub(crate) fn build(
         config: &ModelConfig,
         execution: Execution,
         seed: u64,
-        backbone: impl FnOnce(&BackboneConfig, &mut crate::parameters::Scope, i64) -> Result<Backbone>,
+        program: Option<(&[u8], &Path)>,
     ) -> Result<Self> {
         if config.channels < 1 {
             return refused("channels", config.channels, "at least 1");
@@ -189,11 +191,14 @@ impl Model {
         let network = match LatentModel::build(&mut root, channels, &config.backbone, config.head)? {
             Some(latent) => Network::LatentModel(latent),
             None => {
-                let backbone = backbone(&config.backbone, &mut root.sub("backbone"), config.channels)?;
-                let features = config.backbone.features();
-                let start = config.backbone.head_init();
+                let (plan, mut scope) = (config.backbone.plan(), root.sub("backbone"));
+                let backbone = match program {
+                    Some((program, file)) => plan.build_program(&mut scope, program, file)?,
+                    None => plan.build(&mut scope, config.channels)?,
+                };
+                let (features, start) = (plan.features(), plan.head_init());
                 let head = Head::new(&mut root.sub("head"), features, config.classes, config.head, start)?;
-                Network::Features { backbone: Box::new(backbone), head }
+                Network::Features { backbone, head }
             }
         };
         parameters.refresh()?;
@@ -224,17 +229,17 @@ impl Model {
     }
 
     /// Its backbone, if it has one.
-    pub fn backbone(&self) -> Option<&Backbone> {
+    pub fn backbone(&self) -> Option<&dyn Backbone> {
         match &self.network {
-            Network::Features { backbone, .. } => Some(backbone),
+            Network::Features { backbone, .. } => Some(&**backbone),
             Network::LatentModel(_) => None,
         }
     }
 
     /// Backbone and head of a network without latent variables.
-    fn backbone_and_head(&self) -> Result<(&Backbone, &Head)> {
+    fn backbone_and_head(&self) -> Result<(&dyn Backbone, &Head)> {
         match &self.network {
-            Network::Features { backbone, head } => Ok((backbone, head)),
+            Network::Features { backbone, head } => Ok((&**backbone, head)),
             Network::LatentModel(_) => {
                 let name = self.config.head.name();
                 refused(
@@ -255,7 +260,7 @@ impl Model {
         self.forward_grids(std::slice::from_ref(image), space::spatial(image)?, mask, mode)
     }
 
-    /// The same from the voxels that the network reads of images of a size; see [`Backbone::forward`].
+    /// The same from the voxels that the network reads of images of a size; see [`BackbonePlan::input_grids`](crate::backbones::BackbonePlan::input_grids).
     ///
     /// # Shapes
     /// Each part `[b, c, dᵢ, hᵢ, wᵢ]`, `mask` as for [`Model::forward`].
@@ -269,11 +274,23 @@ impl Model {
         let Some(first) = parts.first() else {
             return refused("the image", "empty", "at least one grid of voxels");
         };
-        self.check(first, size, mask)?;
+        let output = self.check(first, size, mask)?;
         let parts: Vec<Tensor> =
             parts.iter().map(|part| Ok(part.f_to_device(self.execution.device)?)).collect::<Result<_>>()?;
         let (backbone, head) = self.backbone_and_head()?;
-        head.forward(&backbone.forward(&parts, size, self.execution.layout(), mode)?, mask)
+        let pass = Pass { parts: &parts, size, layout: self.execution.layout(), mode };
+        let features = backbone.forward(&pass)?;
+        let count = self.config.backbone.features();
+        let expected = [first.size()[0], count, output[0], output[1], output[2]];
+        let found = features.size();
+        let is_padded = space::is_padded(&features, count)?;
+        if found.len() != 5
+            || found[1] != count && !is_padded
+            || [found[0], found[2], found[3], found[4]] != [expected[0], output[0], output[1], output[2]]
+        {
+            return Err(NnError::shape("the feature map of the backbone", &found, format!("{expected:?}")));
+        }
+        head.forward(&features, mask)
     }
 
     /// The ELBO terms of a training step of a network with latent variables.
@@ -302,13 +319,13 @@ impl Model {
         latent.elbo_terms(&image, target, &noise, self.execution.layout(), mode)
     }
 
-    /// Whether its work can be captured as a CUDA graph: TorchScript networks may do what cannot.
+    /// Returns `true` if a training step can be captured as a CUDA graph.
     pub fn can_be_captured(&self) -> bool {
-        !matches!(self.backbone(), Some(Backbone::Torchscript(_)))
+        self.config.backbone.plan().can_be_captured()
     }
 
-    /// Refuses images and masks of shapes that do not fit.
-    fn check(&self, image: &Tensor, size: Size, mask: Option<&Tensor>) -> Result<()> {
+    /// Returns the size of the output, or an error for images and masks of shapes that do not fit.
+    fn check(&self, image: &Tensor, size: Size, mask: Option<&Tensor>) -> Result<Size> {
         let channels = image.size()[1];
         if channels != self.config.channels {
             let expected = format!("[b, {}, d, h, w], as the setting channels says,", self.config.channels);
@@ -321,6 +338,6 @@ impl Model {
             let expected = format!("[{}, {}, {}, {}]", image.size()[0], output[0], output[1], output[2]);
             return Err(NnError::shape("the mask", &mask.size(), expected));
         }
-        Ok(())
+        Ok(output)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::MutexGuard;
 
 use proptest::prelude::*;
 use ssn_core::Lattice;
-use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, UNetConfig};
+use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, Pass, UNetConfig};
 use ssn_nn::heads::Head;
 use ssn_nn::layers::LinearInit;
 use ssn_nn::layers::{Activation, ActivationKind, Convolution, ConvolutionShape, Norm, NormKind};
@@ -169,9 +169,10 @@ fn heads() {
 }
 
 fn check_network(what: &str, config: &BackboneConfig, image: &[i64], mode: Mode) {
-    let build = |p: &mut Parameters| config.build(&mut p.root(), image[1]).unwrap();
+    let build = |p: &mut Parameters| config.plan().build(&mut p.root(), image[1]).unwrap();
     check_with(NETWORK_STEP, what, image, build, |network, x| {
-        network.forward(std::slice::from_ref(x), space::spatial(x).unwrap(), FORM, mode).unwrap()
+        let (parts, size) = (std::slice::from_ref(x), space::spatial(x).unwrap());
+        network.forward(&Pass { parts, size, layout: FORM, mode }).unwrap()
     });
 }
 

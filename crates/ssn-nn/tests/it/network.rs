@@ -1,7 +1,9 @@
 //! What networks promise beyond their gradients: sizes, one code for 2D and 3D, precision, seeds, errors.
 
 use proptest::prelude::*;
-use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, UNetConfig, UNetPlan, plan_unet};
+use ssn_nn::backbones::{
+    BackboneConfig, BackbonePlan, DeepMedicConfig, DeepMedicOutput, UNetConfig, UNetPlan, plan_unet,
+};
 use ssn_nn::layers::{Dropout, NormKind};
 use ssn_nn::parameters::{Parameters, StepContext};
 use ssn_nn::space::Size;

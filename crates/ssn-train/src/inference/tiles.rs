@@ -90,7 +90,7 @@ impl Tiles {
     ) -> Result<Self> {
         config.check()?;
         let wanted = |axis: usize| region.start[axis]..region.start[axis] + region.size[axis];
-        let (output, spans) = match backbone.conv_padding()? {
+        let (output, spans) = match backbone.plan().conv_padding() {
             ConvPadding::Valid(unit) => {
                 let unit = from_torch(unit);
                 let extent =

@@ -197,15 +197,12 @@ impl RunConfig {
         }
         match &self.model.backbone {
             Some(backbone) => {
-                let is_foreign = matches!(backbone, BackboneConfig::Torchscript(_));
-                let ema = self.training.ema;
-                let expected = "0 with a TorchScript backbone, whose buffers have no average";
-                require(ema == 0 || !is_foreign, "training.ema", ema, expected)?;
                 let always = self.training.sync_batch_norm == SyncBatchNorm::Always;
+                let can_sync = backbone.plan().can_sync_batch_norm();
                 let expected = "\"auto\" or \"never\" with a TorchScript backbone, whose batch norm sees only the items of its rank";
-                require(!(always && is_foreign), "training.sync_batch_norm", "\"always\"", expected)?;
-                backbone.check()?;
-                Ok(head.check_levels(backbone.unet_levels())?)
+                require(can_sync || !always, "training.sync_batch_norm", "\"always\"", expected)?;
+                backbone.plan().check()?;
+                Ok(head.check_levels(backbone.unet().map(|unet| unet.widths.len()))?)
             }
             None => Ok(()),
         }
@@ -273,11 +270,11 @@ impl RunConfig {
         }
     }
 
-    /// Whether batch norm has statistics of whole batches where so many ranks share them. Inside a TorchScript network, it
-    /// never has.
+    /// Returns `true` if batch norm has the statistics of whole batches when `ranks` ranks share them.
     pub fn syncs_batch_norm(&self, ranks: usize) -> bool {
-        let is_foreign = matches!(self.model.backbone, Some(BackboneConfig::Torchscript(_)));
-        !is_foreign && self.training.sync_batch_norm.is_synced(self.batches.batch_size, ranks)
+        let backbone = self.model.backbone.as_ref();
+        backbone.is_none_or(|backbone| backbone.plan().can_sync_batch_norm())
+            && self.training.sync_batch_norm.is_synced(self.batches.batch_size, ranks)
     }
 
     /// The settings of batches, with their random changes.

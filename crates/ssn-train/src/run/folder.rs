@@ -10,7 +10,7 @@ use ssn_io::{Error, ErrorKind, write_atomically};
 use ssn_nn::backbones::{BackboneConfig, UNetPlan, plan_unet};
 use ssn_nn::error::{NnError, Result, refused};
 use ssn_nn::heads::HeadConfig;
-use ssn_nn::layers::{Mode, NormKind};
+use ssn_nn::layers::Mode;
 use ssn_nn::model::{Execution, Model, ModelConfig, Precision};
 use ssn_nn::space::Size;
 use tch::{Device, Kind, Tensor};
@@ -36,40 +36,28 @@ impl ResolvedRun {
     /// The settings of batches, which hold what the network sees of a patch.
     pub fn batches(&self) -> Result<BatchConfig> {
         let size = self.config.patch().map(|size| size.map(|n| n as i64));
-        let seen = size.map(|size| self.model.backbone.input_grids(size)).transpose()?.flatten();
+        let seen = size.map(|size| self.model.backbone.plan().input_grids(size)).transpose()?.flatten();
         Ok(BatchConfig { input_grids: seen, ..self.config.batches() })
     }
 
-    /// Refuses what would fail in the first step: a batch smaller than the number of ranks, a norm over a single value, and
-    /// a TorchScript network that does not take the patches.
+    /// Returns an error for what would fail in the first step: a batch smaller than the number of ranks, a norm over a single
+    /// value, or a foreign network that does not take the patches.
     pub fn check(&self, ranks: usize) -> Result<()> {
         let items =
             Replica { rank: ranks - 1, world_size: ranks }.items(self.config.batches.batch_size)?.len();
         let Some(size) = self.config.patch().or(self.config.batches.patch.target_size) else { return Ok(()) };
         let size: Size = size.map(|n| n as i64);
-        match &self.model.backbone {
-            BackboneConfig::Unet(unet) => {
-                let total = unet.total_stride();
-                let space: i64 = [0, 1, 2].map(|axis| size[axis] / total[axis]).iter().product();
-                let values = match unet.norm {
-                    NormKind::Instance { .. } => space,
-                    // Other ranks have values as well.
-                    NormKind::Batch { .. } if self.config.syncs_batch_norm(ranks) && ranks > 1 => 2,
-                    NormKind::Batch { .. } => space * items as i64,
-                };
-                let found = format!("{size:?} with {items} items on a rank");
-                let expected = "larger, or the batch larger or the levels fewer: the norm of the coarsest level sees a single value";
-                if values < 2 { refused("the patch", found, expected) } else { Ok(()) }
-            }
-            BackboneConfig::Torchscript(_) => {
-                let model = Model::new(&self.model, Execution::cpu(Precision::F32), 0)?;
-                let [d, h, w] = size;
-                let image = Tensor::f_zeros([1, self.model.channels, d, h, w], (Kind::Float, Device::Cpu))?;
-                tch::no_grad(|| model.forward(&image, None, Mode::Evaluation))?;
-                Ok(())
-            }
-            BackboneConfig::Deepmedic(_) => Ok(()),
+        let backbone = &self.model.backbone;
+        let sharing =
+            if self.config.syncs_batch_norm(ranks) { self.config.batches.batch_size } else { items };
+        backbone.plan().check_batch(size, sharing as i64)?;
+        if backbone.is_foreign() {
+            let model = Model::new(&self.model, Execution::cpu(Precision::F32), 0)?;
+            let [d, h, w] = backbone.input_size(size)?;
+            let image = Tensor::f_zeros([1, self.model.channels, d, h, w], (Kind::Float, Device::Cpu))?;
+            tch::no_grad(|| model.forward(&image, None, Mode::Evaluation))?;
         }
+        Ok(())
     }
 }
 

@@ -10,39 +10,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use ssn_data::Batch;
-use ssn_eval::metrics_file::{
-    METRICS_FILE, VALIDATION_DICE, VALIDATION_DIVERSITY, VALIDATION_GED, VALIDATION_RATER_DIVERSITY, resumed,
-    row, tag,
-};
+use ssn_eval::metrics_file::{METRICS_FILE, resumed, row, tag};
 use ssn_io::write_atomically;
 use ssn_nn::error::{NnError, Result};
 
-use crate::checkpoint::AverageMeter;
-
-/// The means of a validation over its cases; nothing where no case defines one.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct ValidationScores {
-    /// GED², the score by which the best checkpoint is chosen.
-    pub ged: Option<f64>,
-    /// The mean distance of two samples.
-    pub diversity: Option<f64>,
-    /// The mean distance of two raters.
-    pub rater_diversity: Option<f64>,
-    /// The Dice of the mean prediction, over all foreground classes and raters.
-    pub dice: Option<f64>,
-}
-
-impl ValidationScores {
-    /// Returns the values of the columns of a row.
-    pub fn columns(&self) -> [(&'static str, Option<f64>); 4] {
-        [
-            (VALIDATION_GED, self.ged),
-            (VALIDATION_DIVERSITY, self.diversity),
-            (VALIDATION_RATER_DIVERSITY, self.rater_diversity),
-            (VALIDATION_DICE, self.dice),
-        ]
-    }
-}
+use super::events::Event;
 
 /// What is logged step by step: `metrics.csv`, open for more rows, and the same numbers as events.
 #[derive(Debug)]
@@ -70,14 +42,13 @@ impl RunLogs {
         Ok(Self { path, file, events: SummaryWriter::create(run)? })
     }
 
-    /// Adds the row of the steps up to `step`.
-    pub fn training(&mut self, step: u64, interval: &AverageMeter) -> Result<()> {
-        self.add(step, &interval.columns())
-    }
-
-    /// Adds the row of a validation after `step` steps.
-    pub fn validation(&mut self, step: u64, validation: &ValidationScores) -> Result<()> {
-        self.add(step, &validation.columns())
+    /// Adds a row for the events that have one.
+    pub fn on_event(&mut self, event: &Event) -> Result<()> {
+        match event {
+            Event::Row { step, means } => self.add(*step, &means.columns()),
+            Event::Validated { step, scores, .. } => self.add(*step, &scores.columns()),
+            _ => Ok(()),
+        }
     }
 
     fn add(&mut self, step: u64, values: &[(&str, Option<f64>)]) -> Result<()> {
@@ -253,8 +224,10 @@ pub(super) fn write_incident(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::AverageMeter;
+    use crate::run::events::ValidationScores;
     use crate::trainer::StepReport;
-    use ssn_eval::metrics_file::{ESS, GRADIENT_NORM, LEARNING_RATE, LOSS};
+    use ssn_eval::metrics_file::{ESS, GRADIENT_NORM, LEARNING_RATE, LOSS, VALIDATION_GED};
 
     fn report(step: u64, loss: f64) -> StepReport {
         StepReport { step, loss, ess: Some(3.0), gradient_norm: 2.0, learning_rate: 1e-3 }
@@ -270,8 +243,8 @@ mod tests {
         let scores = ValidationScores { ged: Some(0.25), ..ValidationScores::default() };
         let mut logs = RunLogs::open(folder.path(), 0).unwrap();
         for step in [2, 4] {
-            logs.training(step, &interval).unwrap();
-            logs.validation(step, &scores).unwrap();
+            logs.on_event(&Event::Row { step, means: interval.means() }).unwrap();
+            logs.on_event(&Event::Validated { step, scores, is_best: true }).unwrap();
         }
         let values = [(LOSS, 0.75), (ESS, 3.0), (GRADIENT_NORM, 2.0), (LEARNING_RATE, 0.001)];
         let training = |step| row(step, &values.map(|(name, value)| (name, Some(value))));

@@ -16,13 +16,12 @@ mod training_loop;
 mod validation;
 
 pub use config::{ModelSection, OptimizerSection, PlanSection, RunConfig, SyncBatchNorm, TrainingSection};
-pub use events::{Callback, TrainingEvent};
+pub use events::{Callback, Event, StopReason, ValidationScores};
 pub use folder::{CONFIG, FrozenRun, ResolvedRun, RunFolder, resolve};
 pub use inputs::RunInputs;
-pub use logs::ValidationScores;
 pub use metadata::{ModelMetadata, Provenance};
 pub use sources::{ConfigSources, Override, RunPreset, join_torchscript};
 pub use ssn_args::CheckpointChoice;
 pub use trained::TrainedModel;
 pub use training_cases::TrainingCases;
-pub use training_loop::{Run, StopReason, Throughput};
+pub use training_loop::{Run, Throughput};

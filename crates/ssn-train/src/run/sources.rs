@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use schemars::schema_for;
+use ssn_data::config::template::{batch_sections, data_sections, suggest_normalization};
 use ssn_data::config::{explain, line_of, unknown_key, with_hint};
-use ssn_data::nearest;
+use ssn_data::{DataConfig, Dataset, nearest};
 use ssn_io::Error;
 use ssn_nn::error::{NnError, Result};
 use toml::de::DeTable;
@@ -148,7 +149,58 @@ pub struct ConfigSources {
     pub overrides: Vec<Override>,
 }
 
+impl RunConfig {
+    /// Returns the config of a preset with data sections that suit a dataset: what `ssn train --data DATASET` trains.
+    ///
+    /// ```no_run
+    /// use ssn_train::run::{RunConfig, RunPreset};
+    ///
+    /// let mut config = RunConfig::for_data("dataset", RunPreset::General)?;
+    /// config.training.steps = 2_000;
+    /// # Ok::<(), ssn_nn::NnError>(())
+    /// ```
+    pub fn for_data(data: impl AsRef<Path>, preset: RunPreset) -> Result<Self> {
+        ConfigSources::for_data(data.as_ref(), Some(preset))?.config()
+    }
+
+    /// Returns the config of a preset on a dataset whose settings are known.
+    pub fn preset(preset: RunPreset, data: DataConfig) -> Result<Self> {
+        let path = data.path.clone();
+        let failed = |error: toml::ser::Error| NnError::file(&path, error);
+        let mut table = Table::new();
+        table.insert("data".to_owned(), Value::try_from(data).map_err(failed)?);
+        let text = toml::to_string(&table).map_err(failed)?;
+        let file = Some((PathBuf::new(), text));
+        ConfigSources { preset: Some(preset), file, overrides: vec![] }.config()
+    }
+
+    /// Reads a config file.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
+        ConfigSources::of_file(path.as_ref())?.config()
+    }
+}
+
 impl ConfigSources {
+    /// Reads a config file.
+    pub fn of_file(path: &Path) -> Result<Self> {
+        let text = ssn_io::read_text(path).map_err(|error| NnError::file(path, error))?;
+        Ok(Self { file: Some((path.to_owned(), text)), ..Self::default() })
+    }
+
+    /// Writes the sections for a dataset that was named alone.
+    pub fn for_data(data: &Path, preset: Option<RunPreset>) -> Result<Self> {
+        let dataset = Dataset::open(data)?;
+        let first = dataset.first_readable()?;
+        let scale = suggest_normalization(&dataset, &first);
+        let mut text = data_sections(&dataset, data, &first, scale);
+        // A preset of the paper sets everything about training itself.
+        if preset.is_none_or(|preset| [RunPreset::General, RunPreset::Small].contains(&preset)) {
+            text += &batch_sections(&dataset, &first);
+        }
+        let file = Some((data.file_name().unwrap_or_default().into(), text));
+        Ok(Self { preset, file, overrides: vec![] })
+    }
+
     /// The merged config; relative paths start at the config file, but a TorchScript file that an override names at
     /// the current folder.
     ///
@@ -162,10 +214,6 @@ impl ConfigSources {
             toml::from_str(preset.text()).map_err(|error| self.wrong(explain(preset.text(), &error)))?;
         merge(&mut merged, table, "");
         self.apply_overrides(&mut merged);
-        // The buffers of a TorchScript network have no moving average; a preset's does not refuse it.
-        if has(&merged, TORCHSCRIPT) && !self.sets("training.ema") {
-            remove(&mut merged, "training.ema");
-        }
         self.deserialize(merged)
     }
 
@@ -331,11 +379,6 @@ pub fn join_torchscript(config: &mut Table, folder: &Path) -> bool {
     let Some(Value::String(path)) = path else { return false };
     *path = folder.join(&*path).to_string_lossy().into_owned();
     true
-}
-
-/// Takes the value of a dotted key out of a table.
-fn remove(table: &mut Table, key: &str) -> Option<Value> {
-    holder(table, key).and_then(|(inner, last)| inner.remove(last))
 }
 
 /// Whether a source's table takes the place of what is there, rather than changing some keys of it: where it is one choice.

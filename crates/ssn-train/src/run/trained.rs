@@ -3,14 +3,16 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
 use ssn_args::CheckpointChoice;
 use ssn_core::modes::canonical;
 use ssn_data::{Case, DataConfig, Preprocessing};
 use ssn_eval::{Description, DistributionFile, Kind as OutputKind, ModelId, case_seed};
+use ssn_io::hex::hex;
 use ssn_nn::error::{NnError, Result};
 use ssn_nn::layers::Mode;
 use ssn_nn::model::{Execution, Model};
-use ssn_nn::weights::{LoadedModel, load};
+use ssn_nn::weights::{LoadedModel, load, to_bytes};
 use tch::{Device, Kind, Tensor};
 
 use super::config::RunConfig;
@@ -40,6 +42,13 @@ impl TrainedModel {
     /// Opens the folder of a run, or the file of a bundle.
     pub fn open(path: &Path, which: CheckpointChoice, execution: Execution) -> Result<Self> {
         if path.is_dir() { Self::of_run(path, which, execution) } else { Self::of_bundle(path, execution) }
+    }
+
+    /// Wraps a model in memory.
+    pub fn of_model(model: Model, metadata: ModelMetadata) -> Result<Self> {
+        let sha256 = hex(&Sha256::digest(to_bytes(&model, Some(&metadata))?));
+        let training = TrainingCases::of_bundle(&metadata.training_images);
+        Ok(Self { model, metadata, sha256, data: None, training })
     }
 
     fn of_bundle(path: &Path, execution: Execution) -> Result<Self> {

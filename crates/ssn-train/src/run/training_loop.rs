@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use ssn_data::{Batch, DataLoader, LoaderConfig, Replica, Split};
 use ssn_io::ErrorKind;
 use ssn_nn::communicator::{Communicator, all_gather_values, is_root};
@@ -19,13 +18,11 @@ use ssn_nn::model::{Execution, Model, Precision};
 use tch::Device;
 
 use super::config::RunConfig;
-use super::events::{Callback, TrainingEvent};
+use super::events::{Callback, Event, StopReason};
 use super::folder::{CONFIG, ResolvedRun, RunFolder};
 use super::logs::{self, RunLogs};
 use super::validation::{Validation, Validator};
-use crate::checkpoint::{
-    AverageMeter, BestValidation, Checkpoints, DamagedCheckpoint, NewestCheckpoint, Progress,
-};
+use crate::checkpoint::{BestValidation, Checkpoints, DamagedCheckpoint, NewestCheckpoint, Progress};
 use crate::trainer::Trainer;
 
 /// The throughput of a run, without its first steps.
@@ -71,22 +68,6 @@ impl fmt::Display for Throughput {
 
 /// So many steps in a row that cannot be applied end a run.
 const MOST_INCIDENTS: u32 = 10;
-
-/// Why a run stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StopReason {
-    /// All steps are done.
-    Finished,
-    /// Validations stopped getting better.
-    Early,
-    /// It was asked to stop, and can go on.
-    Stopped,
-    /// The time is up, and it can go on.
-    OutOfTime,
-    /// Too many steps in a row could not be applied; the newest checkpoint is from before them.
-    NonFinite,
-}
 
 /// A run, ready to go on.
 pub struct Run {
@@ -158,11 +139,11 @@ impl Run {
         };
         if writes {
             for (damaged, aside) in damaged.iter().zip(checkpoints.set_aside(&damaged)?) {
-                callback.on_event(TrainingEvent::PassedOver { reason: &damaged.reason, aside });
+                callback.on_event(&Event::PassedOver { reason: damaged.reason.clone(), aside });
             }
         }
         if progress.step > 0 {
-            callback.on_event(TrainingEvent::Resumed { step: progress.step });
+            callback.on_event(&Event::Resumed { step: progress.step });
         }
         let logs = writes.then(|| RunLogs::open(folder.path(), progress.step)).transpose()?;
         let validator = Validator::new(&resolved);
@@ -211,9 +192,18 @@ impl Run {
         limit: Option<Duration>,
         callback: &mut dyn Callback,
     ) -> Result<StopReason> {
-        let ended = self.steps(loader, limit, callback)?;
+        let config = &self.resolved.config.training;
+        let count = |split| self.resolved.parts.iter().filter(|part| **part == split).count();
+        let device = match self.trainer.model().execution().device {
+            Device::Cuda(number) => format!("cuda:{number}"),
+            _ => "cpu".to_owned(),
+        };
+        let (steps, done, parameters) = (config.steps, self.progress.step, self.parameters());
+        callback.on_event(&Event::Began { steps, done, parameters, cases: Split::ALL.map(count), device });
+        let reason = self.steps(loader, limit, callback)?;
         self.wait_for_all()?;
-        Ok(ended)
+        callback.on_event(&Event::Ended { reason, steps: self.progress.step, best: self.progress.best });
+        Ok(reason)
     }
 
     /// Takes steps until one of them, or somebody, ends the run.
@@ -312,10 +302,12 @@ impl Run {
             Ok(report) => {
                 self.progress.interval.add(&report);
                 self.progress.incidents = 0;
+                callback.on_event(&Event::Step(report));
             }
             Err(reason) if reason.kind() == ErrorKind::NonFinite => {
                 if let Some(file) = self.incident(batch, &reason)? {
-                    callback.on_event(TrainingEvent::Incident { reason: &reason, file });
+                    let (step, reason) = (self.progress.step + 1, reason.to_string());
+                    callback.on_event(&Event::Incident { step, reason, file });
                 }
                 self.progress.incidents += 1;
             }
@@ -323,12 +315,9 @@ impl Run {
         }
         self.progress.step += 1;
         let (step, training) = (self.progress.step, &self.resolved.config.training);
-        callback.on_event(TrainingEvent::Step(&self.progress.interval));
         if step % training.log_every == 0 || step == training.steps {
-            if let Some(logs) = &mut self.outputs.logs {
-                logs.training(step, &self.progress.interval)?;
-            }
-            self.progress.interval = AverageMeter::default();
+            let interval = std::mem::take(&mut self.progress.interval);
+            self.emit(Event::Row { step, means: interval.means() }, callback)?;
         }
         Ok(self.progress.incidents)
     }
@@ -375,7 +364,7 @@ impl Run {
         let scores = match validation? {
             Validation::Scored(scores) => scores,
             Validation::Unscored { reason } => {
-                callback.on_event(TrainingEvent::Unscored { step, reason: &reason });
+                callback.on_event(&Event::Unscored { step, reason });
                 self.progress.unimproved += u32::from(is_whole);
                 return Ok(true);
             }
@@ -391,10 +380,7 @@ impl Run {
             }
             self.progress.best = Some(best);
         }
-        if let Some(logs) = &mut self.outputs.logs {
-            logs.validation(step, &scores)?;
-        }
-        callback.on_event(TrainingEvent::Validated { step, validation: &scores, is_best });
+        self.emit(Event::Validated { step, scores, is_best }, callback)?;
         Ok(true)
     }
 
@@ -402,10 +388,18 @@ impl Run {
         self.saved = Instant::now();
         if let Some(logs) = &self.outputs.logs {
             logs.sync()?;
-            callback.on_event(TrainingEvent::Saved(
-                self.outputs.checkpoints.save(&self.progress, &mut self.trainer)?,
-            ));
+            let path = self.outputs.checkpoints.save(&self.progress, &mut self.trainer)?;
+            callback.on_event(&Event::Saved { step: self.progress.step, path });
         }
+        Ok(())
+    }
+
+    /// Logs an event that has a row, and passes it on.
+    fn emit(&mut self, event: Event, callback: &mut dyn Callback) -> Result<()> {
+        if let Some(logs) = &mut self.outputs.logs {
+            logs.on_event(&event)?;
+        }
+        callback.on_event(&event);
         Ok(())
     }
 }

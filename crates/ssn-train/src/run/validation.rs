@@ -13,9 +13,8 @@ use ssn_nn::communicator::{Communicator, all_gather_values};
 use ssn_nn::error::{NnError, Result};
 use ssn_nn::model::Model;
 
-use super::events::{Callback, TrainingEvent};
+use super::events::{Callback, Event, ValidationScores};
 use super::folder::ResolvedRun;
-use super::logs::ValidationScores;
 use super::trained::describe;
 use crate::inference::tiles::TileConfig;
 use crate::inference::{InputImage, LatentSamples, WholeImageConfig, WholeImagePrediction, predict};
@@ -61,7 +60,7 @@ impl Validator {
         let (rank, size) = comm.map_or((0, 1), |comm| (comm.rank(), comm.world_size()));
         let (mut scores, total) = (Some(vec![]), self.chosen.len());
         for (done, &index) in self.chosen.iter().skip(rank).step_by(size).enumerate() {
-            callback.on_event(TrainingEvent::Validating { done: done * size, total });
+            callback.on_event(&Event::Validating { done: done * size, total });
             match self.validate_case(index, model, callback) {
                 Ok(case) => scores.iter_mut().for_each(|scores| scores.push(Ok(case))),
                 Err(error) => match error.kind() {

@@ -240,21 +240,14 @@ impl CudaBackend {
         // What goes through host memory cannot be captured.
         let reduces_on_gpu =
             self.data_parallel.as_ref().is_none_or(|parallel| parallel.all_reduce.can_be_captured());
-        let can_record = model.can_be_captured() && reduces_on_gpu;
-        // The graph of a phase that is over has as much memory as the one to come. Where nothing is captured, which
-        // parameters have a gradient may change from step to step.
-        if !can_record || self.steps.as_ref().is_some_and(|steps| steps.phase != phase) {
+        let can_record = model.can_be_captured() && loss.can_be_captured(phase) && reduces_on_gpu;
+        // The graph of a phase that is over has as much memory as the one to come.
+        if self.steps.as_ref().is_some_and(|steps| steps.phase != phase) {
             self.steps = None;
         }
         let Some(mut steps) = self.steps.take() else {
             let outputs = self.first_forward_backward(model, loss, phase, lock)?;
-            let parameters: Vec<&Parameter> = model.parameters().trainable().collect();
-            let has_gradient =
-                |&i: &usize| parameters[i].differentiated().f_grad().is_ok_and(|gradient| gradient.defined());
-            let trained: Vec<usize> = (0..parameters.len()).filter(has_gradient).collect();
-            let sizes: Vec<i64> = trained.iter().map(|&i| parameters[i].tensor.numel() as i64).collect();
-            let table = ParameterTable::new(&sizes, model.execution().device)?;
-            let mut steps = PhaseSteps { phase, table, trained, done: 1, graph: None };
+            let mut steps = PhaseSteps::new(model, phase)?;
             steps.fill(model, optimizer, &steps.gradients(model)?)?;
             self.apply(&steps, optimizer, loss, &outputs)?;
             self.steps = Some(steps);
@@ -286,6 +279,10 @@ impl CudaBackend {
                 0 => self.first_forward_backward(model, loss, phase, lock)?,
                 _ => self.forward_backward(model, loss, phase, lock)?,
             };
+            // Of a network that is not ours, any step may train other parameters.
+            if !can_record && steps.trained != trained(model) {
+                steps = PhaseSteps { done: steps.done, ..PhaseSteps::new(model, phase)? };
+            }
             steps.fill(model, optimizer, &steps.gradients(model)?)?;
             self.apply(&steps, optimizer, loss, &outputs)?;
             steps.done += 1;
@@ -461,7 +458,24 @@ impl Backend for CudaBackend {
     }
 }
 
+/// Returns the places of the parameters that have a gradient.
+fn trained(model: &Model) -> Vec<usize> {
+    let parameters: Vec<&Parameter> = model.parameters().trainable().collect();
+    let has_gradient =
+        |&i: &usize| parameters[i].differentiated().f_grad().is_ok_and(|gradient| gradient.defined());
+    (0..parameters.len()).filter(has_gradient).collect()
+}
+
 impl PhaseSteps {
+    /// Makes the table of the parameters that have a gradient, after the first step of a phase.
+    fn new(model: &Model, phase: LossPhase) -> Result<Self> {
+        let parameters: Vec<&Parameter> = model.parameters().trainable().collect();
+        let trained = trained(model);
+        let sizes: Vec<i64> = trained.iter().map(|&i| parameters[i].tensor.numel() as i64).collect();
+        let table = ParameterTable::new(&sizes, model.execution().device)?;
+        Ok(Self { phase, table, trained, done: 1, graph: None })
+    }
+
     /// The gradients of the parameters that have one.
     fn gradients(&self, model: &Model) -> Result<Vec<Tensor>> {
         let parameters: Vec<&Parameter> = model.parameters().trainable().collect();

@@ -37,7 +37,12 @@ impl Ema {
         let Some(weight) = update_weight(self.steps, steps_done) else { return Ok(()) };
         let _guard = tch::no_grad_guard();
         for (average, entry) in self.averages.iter_mut().zip(model.parameters().entries()) {
-            let _ = average.f_lerp_(&entry.tensor, weight)?;
+            // Counters have no average.
+            if average.is_floating_point() {
+                let _ = average.f_lerp_(&entry.tensor, weight)?;
+            } else {
+                average.f_copy_(&entry.tensor)?;
+            }
         }
         Ok(())
     }

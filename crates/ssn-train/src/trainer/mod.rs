@@ -13,6 +13,7 @@ mod staging;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use serde::Serialize;
 use ssn_data::Batch;
 use ssn_io::{Error, ErrorKind};
 use ssn_nn::communicator::Communicator;
@@ -25,8 +26,8 @@ use ema::Ema;
 pub use objective::LossConfig;
 pub use ssn_args::LossKind;
 
-/// What a step did.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Numbers of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StepReport {
     /// The number of the step, from 0.
     pub step: u64,
@@ -201,7 +202,7 @@ impl Trainer {
         let number = self.step;
         require(batch.number == number, "the number of the batch", batch.number, "that of the step")?;
         self.step += 1;
-        if self.loss.energy_begins_at(number) {
+        if self.loss.changes_scale_at(number) {
             // Adam would divide by the far larger gradients of the phase before for thousands of steps.
             self.optimizer.reset()?;
         }

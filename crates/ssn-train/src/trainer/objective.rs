@@ -11,7 +11,7 @@ use ssn_nn::error::{NnError, Result, require};
 use ssn_nn::heads::Prediction;
 use ssn_nn::layers::Mode;
 use ssn_nn::loss::{
-    EnergyOptions, Similarity, TWO_DRAWS, Target, dice_loss, energy_loss, mean_loss, tempered_loss,
+    EnergyOptions, OwnLoss, Similarity, TWO_DRAWS, Target, dice_loss, energy_loss, mean_loss, tempered_loss,
 };
 use ssn_nn::model::Model;
 use ssn_nn::random::{GpuNoise, NoiseSource, Pairing, StepNoise};
@@ -29,6 +29,8 @@ use tch::{Kind, Tensor};
 pub struct LossConfig {
     /// What is minimized.
     pub kind: LossKind,
+    /// A loss that the program registered, by its name; it is minimized in place of `kind`.
+    pub own: Option<OwnLoss>,
     /// The Monte-Carlo samples M of every step.
     pub samples: i64,
     /// Whether samples are independent or antithetic pairs.
@@ -58,6 +60,7 @@ impl Default for LossConfig {
         // The paper: 20 samples. Both of its experiments train all parts from the beginning, without clipping.
         Self {
             kind: LossKind::Likelihood,
+            own: None,
             samples: 20,
             pairing: Pairing::Independent,
             likelihood_exponent: 1.0,
@@ -81,6 +84,8 @@ pub(super) enum LossPhase {
     Likelihood,
     /// The energy distance.
     Energy,
+    /// A loss of the program's own.
+    Own,
 }
 
 impl LossConfig {
@@ -97,6 +102,10 @@ impl LossConfig {
             ("loss.dice", self.dice),
         ] {
             require(value.is_finite() && value >= 0.0, name, value, "0 or more")?;
+        }
+        if self.own.is_some() {
+            let expected = "left out beside loss.own, which takes its place";
+            require(self.kind == LossKind::Likelihood, "loss.kind", "\"energy\"", expected)?;
         }
         match self.kind {
             LossKind::Energy => require(draws >= 2, "loss.samples", self.samples, TWO_DRAWS)?,
@@ -125,14 +134,21 @@ impl LossConfig {
     pub(super) fn phase_at(&self, step: u64) -> LossPhase {
         match self.kind {
             _ if step < self.pretrain_steps => LossPhase::Mean,
+            _ if self.own.is_some() => LossPhase::Own,
             LossKind::Energy if step - self.pretrain_steps >= self.likelihood_steps => LossPhase::Energy,
             _ => LossPhase::Likelihood,
         }
     }
 
-    /// Whether the step of a number is the first of an energy loss after another one.
-    pub(super) fn energy_begins_at(&self, step: u64) -> bool {
-        step > 0 && self.phase_at(step) == LossPhase::Energy && self.phase_at(step - 1) != LossPhase::Energy
+    /// Returns `true` if the step is the first of a loss whose gradients are of another scale than those before.
+    pub(super) fn changes_scale_at(&self, step: u64) -> bool {
+        let phase = self.phase_at(step);
+        step > 0 && matches!(phase, LossPhase::Energy | LossPhase::Own) && self.phase_at(step - 1) != phase
+    }
+
+    /// Returns `true` if a step of a phase can be captured as a CUDA graph.
+    pub(super) fn can_be_captured(&self, phase: LossPhase) -> bool {
+        phase != LossPhase::Own || self.own.is_some_and(|own| own.loss().can_be_captured())
     }
 
     /// The loss of the samples `[b]`, and their mean effective sample size where there is a likelihood.
@@ -147,6 +163,15 @@ impl LossConfig {
             let result = tempered_loss(distribution, target, noise, self.likelihood_exponent)?;
             Ok::<_, NnError>((result.loss, Some(result.ess.f_mean(Kind::Double)?)))
         };
+        if let (LossPhase::Own, Some(own)) = (phase, self.own) {
+            let loss = own.loss().loss(distribution, target, noise)?;
+            let (found, b) = (loss.size(), distribution.dims()[0]);
+            if found != [b] {
+                let expected = format!("[{b}], one number for each image,");
+                return Err(NnError::shape("the loss", &found, expected));
+            }
+            return Ok((loss.f_to_kind(Kind::Double)?, None));
+        }
         if phase != LossPhase::Energy {
             return likelihood();
         }
@@ -245,7 +270,8 @@ pub(super) fn forward_loss(
                     config.of_samples(phase, distribution, target, NoiseSource::Step(&noise))?
                 }
                 (Prediction::Stochastic(distribution), StepRandom::Gpu { seed, first }) => {
-                    let noise = GpuNoise { seed, samples, pairing, first: *first };
+                    let shape = distribution.noise_shape(samples);
+                    let noise = GpuNoise { seed, shape, pairing, first: *first };
                     config.of_samples(phase, distribution, target, NoiseSource::OnGpu(noise))?
                 }
                 _ => (mean_loss(prediction.mean(), target)?, None),

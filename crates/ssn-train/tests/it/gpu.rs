@@ -12,8 +12,8 @@ use ssn_io::ErrorKind;
 use ssn_nn::NnError;
 use ssn_nn::communicator::Communicator;
 use ssn_nn::communicator::ThreadCommunicator;
-use ssn_nn::loss::{EnergyOptions, Similarity, energy_loss, tempered_loss};
-use ssn_nn::random::GpuNoise;
+use ssn_nn::loss::{EnergyOptions, Loss, Similarity, energy_loss, register_loss, tempered_loss};
+use ssn_nn::random::{GpuNoise, NoiseShape};
 use ssn_nn::space;
 use ssn_nn::space::{FeatureLayout, join_scales};
 use ssn_nn::{
@@ -505,7 +505,8 @@ fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_cpu() {
         )
         .unwrap();
         let numbers = Tensor::from_slice(&[StepNoise::seed(seed, step) as i64]).to_device(GPU);
-        let noise = NoiseSource::OnGpu(GpuNoise { seed: &numbers, samples, pairing, first });
+        let shape = distribution.noise_shape(samples);
+        let noise = NoiseSource::OnGpu(GpuNoise { seed: &numbers, shape, pairing, first });
         let target = Target::from_checked(maps.to_device(GPU), c);
         let found = tempered_loss(&distribution, &target, noise, power).unwrap();
         found.loss.mean(Kind::Double).backward();
@@ -551,7 +552,7 @@ fn the_energy_loss_has_the_value_and_the_gradients_of_the_cpu() {
                 let seed = Tensor::from_slice(&[StepNoise::seed(11, 7) as i64]).to_device(device);
                 let noise = match device {
                     Device::Cpu => NoiseSource::Step(&on_host),
-                    _ => NoiseSource::OnGpu(GpuNoise { seed: &seed, samples, pairing, first }),
+                    _ => NoiseSource::OnGpu(GpuNoise { seed: &seed, shape, pairing, first }),
                 };
                 let target = Target::from_checked(maps.to_device(device), c);
                 let loss = energy_loss(&distribution, &target, noise, options).unwrap();
@@ -757,6 +758,73 @@ fn the_phases_of_an_energy_loss_follow_those_on_the_cpu() {
         assert_eq!(host.ess.is_some(), found.ess.is_some());
         let most = if host.step < 16 { 0.01 } else { 0.03 };
         assert!((found.loss / host.loss - 1.0).abs() < most, "{host:?} and {found:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn noise_on_the_gpu_has_the_bits_of_the_cpu() {
+    let _alone = gpu();
+    for (samples, batch, rank, classes, voxels, first) in [(6, 3, 10, 4, 777, 5), (2, 1, 0, 2, 64, 0)] {
+        let shape = NoiseShape { samples, batch, rank, classes, voxels };
+        let host = StepNoise::new(11, 7, shape, Pairing::Independent).unwrap().from_item(first);
+        let seed = Tensor::from_slice(&[StepNoise::seed(11, 7) as i64]).to_device(GPU);
+        let device = GpuNoise { seed: &seed, shape, pairing: Pairing::Independent, first };
+        for (draws, range) in [(0..samples, 0..voxels), (1..2, 13..50)] {
+            let host = NoiseSource::Step(&host).part(draws.clone(), range.clone()).unwrap();
+            let device = NoiseSource::OnGpu(device).part(draws, range).unwrap();
+            assert!(host.rank.equal(&device.rank.to_device(Device::Cpu)));
+            assert!(host.diagonal.equal(&device.diagonal.to_device(Device::Cpu)));
+        }
+    }
+}
+
+/// The negative log-likelihood of the paper as a program's own loss; waits for the GPU if it `syncs`.
+#[derive(Debug)]
+struct OwnLikelihood {
+    syncs: bool,
+}
+
+impl Loss for OwnLikelihood {
+    fn loss(
+        &self,
+        distribution: &LowRankNormal,
+        target: &Target,
+        noise: NoiseSource<'_>,
+    ) -> ssn_nn::Result<Tensor> {
+        let samples = distribution.sample(&noise.draws(0..noise.draw_count()?)?)?;
+        let log_p = target.log_probability(&samples)?;
+        if self.syncs {
+            assert!(log_p.max().double_value(&[]).is_finite());
+        }
+        let each = (log_p.size()[0] as f64).ln() - log_p.logsumexp([0i64].as_slice(), false);
+        Ok(each.mean_dim([1i64].as_slice(), false, None::<Kind>))
+    }
+
+    fn can_be_captured(&self) -> bool {
+        !self.syncs
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn an_own_loss_trains_eagerly_and_in_a_graph_as_the_built_in_does() {
+    let _alone = gpu();
+    register_loss("captured", OwnLikelihood { syncs: false }).unwrap();
+    register_loss("eager", OwnLikelihood { syncs: true }).unwrap();
+    let losses = |own: Option<&str>| {
+        let own = own.map(|name| serde_json::from_value(name.into()).unwrap());
+        let loss = LossConfig { own, max_gradient_norm: Some(1e5), ..LossConfig::default() };
+        let mut trainer = trainer_of(GPU, Precision::F32, loss);
+        (0..20).map(|k| trainer.step(&batch(k, false)).unwrap().loss).collect::<Vec<_>>()
+    };
+    let expected = losses(None);
+    for name in ["captured", "eager"] {
+        for (k, (found, expected)) in losses(Some(name)).iter().zip(&expected).enumerate() {
+            // Rounding grows with the steps.
+            let most = if k == 0 { 1e-5 } else { 0.01 };
+            assert!((found / expected - 1.0).abs() < most, "{name}, step {k}: {found} of {expected}");
+        }
     }
 }
 

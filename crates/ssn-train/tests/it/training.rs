@@ -9,15 +9,15 @@ use ssn_data::{
 use ssn_io::ErrorKind;
 use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::layers::NormKind;
-use ssn_nn::loss::Similarity;
+use ssn_nn::loss::{Loss, Similarity, register_loss};
 use ssn_nn::random::Pairing;
 use ssn_nn::{
-    Execution, HeadConfig, LearningRate, Method, Model, ModelConfig, Precision, Schedule, StochasticConfig,
-    Warmup,
+    Execution, HeadConfig, LearningRate, LowRankNormal, Method, Model, ModelConfig, NoiseSource, Precision,
+    Schedule, StochasticConfig, Target, Warmup,
 };
 use ssn_train::checkpoint::{BestValidation, Checkpoints, Progress};
 use ssn_train::{LossConfig, LossKind, Trainer};
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 use crate::common::small_unet;
 
@@ -118,6 +118,7 @@ fn a_resumed_run_is_the_uncut_run_to_the_bit() {
 
 /// Cross-entropy of the mean for two steps, likelihood for two, and then the energy distance to all raters.
 const ENERGY: LossConfig = LossConfig {
+    own: None,
     kind: LossKind::Energy,
     samples: 8,
     pairing: Pairing::Antithetic,
@@ -349,4 +350,77 @@ fn a_generation_that_was_set_aside_leaves_its_place_to_another() {
     }
     save(&checkpoints, &mut trainer, 20, None);
     assert_eq!(checkpoints.newest().unwrap().checkpoint.unwrap().progress.step, 20);
+}
+
+/// The negative log-likelihood of the paper, as a program's own loss.
+#[derive(Debug)]
+struct Likelihood;
+
+impl Loss for Likelihood {
+    fn loss(
+        &self,
+        distribution: &LowRankNormal,
+        target: &Target,
+        noise: NoiseSource<'_>,
+    ) -> ssn_nn::Result<Tensor> {
+        let samples = distribution.sample(&noise.draws(0..noise.draw_count()?)?)?;
+        let log_p = target.log_probability(&samples)?; // [m, b, t]
+        let each = (log_p.size()[0] as f64).ln() - log_p.logsumexp([0i64].as_slice(), false);
+        Ok(each.mean_dim([1i64].as_slice(), false, None::<Kind>))
+    }
+}
+
+/// Gives a number for the whole batch.
+#[derive(Debug)]
+struct WholeBatch;
+
+impl Loss for WholeBatch {
+    fn loss(&self, distribution: &LowRankNormal, _: &Target, _: NoiseSource<'_>) -> ssn_nn::Result<Tensor> {
+        Ok(distribution.mean().sum(Kind::Double))
+    }
+}
+
+fn own(name: &'static str, loss: impl Loss + 'static) -> LossConfig {
+    register_loss(name, loss).unwrap();
+    let own = serde_json::from_value(name.into()).unwrap();
+    LossConfig { own: Some(own), samples: 8, pretrain_steps: 2, ..LossConfig::default() }
+}
+
+#[test]
+fn the_likelihood_as_an_own_loss_trains_alike() {
+    tch::set_num_threads(1);
+    let (sampler, patch) = recipe(false);
+    let run = |loss: LossConfig| {
+        let mut trainer = trainer_of(Model::new(&model_config(patch, 1), CPU, SEED).unwrap(), loss);
+        (0..5).map(|k| trainer.step(&sampler.batch(k).unwrap()).unwrap()).collect::<Vec<_>>()
+    };
+    let mine = own("likelihood-of-a-test", Likelihood);
+    // The optimizer starts anew with an own loss: only the first step after pretraining is comparable.
+    for (own, built_in) in run(mine).iter().zip(run(LossConfig { own: None, ..mine })).take(3) {
+        assert_eq!(
+            (own.loss, own.gradient_norm),
+            (built_in.loss, built_in.gradient_norm),
+            "step {}",
+            own.step
+        );
+    }
+    assert_eq!(run(mine), run(mine));
+}
+
+#[test]
+fn own_losses_are_checked() {
+    tch::set_num_threads(1);
+    let (sampler, patch) = recipe(false);
+    let mut trainer =
+        trainer_of(Model::new(&model_config(patch, 1), CPU, SEED).unwrap(), own("whole-batch", WholeBatch));
+    let failed = (0..3).find_map(|k| trainer.step(&sampler.batch(k).unwrap()).err()).unwrap().to_string();
+    assert!(
+        failed.contains("the loss has shape [], but [4], one number for each image, is needed"),
+        "{failed}"
+    );
+    let unknown = serde_json::from_str::<LossConfig>(r#"{ "own": "whole-batc" }"#).unwrap_err().to_string();
+    assert!(unknown.contains("unknown loss `whole-batc`") && unknown.contains("`whole-batch`"), "{unknown}");
+    assert!(register_loss("whole-batch", WholeBatch).is_err(), "the name is taken");
+    let both = LossConfig { kind: LossKind::Energy, ..own("another-of-a-test", WholeBatch) };
+    assert!(both.check().unwrap_err().to_string().contains("loss.own"));
 }

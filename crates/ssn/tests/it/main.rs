@@ -6,3 +6,6 @@ mod combinations;
 mod lab;
 mod matrix;
 mod meetings;
+mod own_backbone;
+mod predictor;
+mod typed;

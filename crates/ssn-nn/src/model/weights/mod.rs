@@ -16,7 +16,7 @@ use tch::{CModule, Kind, Tensor};
 pub use authors::{ImportedModel, import, our_name};
 use container::{StoredTensor, decode, encode, named};
 
-use crate::backbones::{Backbone, BackboneConfig, TorchScript, TorchScriptConfig};
+use crate::backbones::{Backbone, BackboneConfig};
 use crate::error::{NnError, Result};
 use crate::heads::Prediction;
 use crate::layers::Mode;
@@ -84,8 +84,8 @@ fn setting_of(name: &str) -> &'static str {
     }
 }
 
-/// The name under which the file holds a TorchScript backbone, as the bytes of its file.
-const TORCHSCRIPT: &str = "backbone.torchscript";
+/// The name under which the file holds the program of a backbone.
+const PROGRAM: &str = "backbone.torchscript";
 
 /// The description in the file, in front of its tensors.
 #[derive(Serialize, Deserialize)]
@@ -125,21 +125,14 @@ pub fn load<M: DeserializeOwned>(path: &Path, execution: Execution) -> Result<Lo
     let problem = |reason: String| NnError::file(path, reason);
     let bytes = read_bytes(path, &Limits::default()).map_err(|error| problem(error.problem.to_string()))?;
     let (Description { model: config, metadata }, tensors) = decode(&bytes).map_err(problem)?;
-    let torchscript = tensors.iter().find(|stored| stored.name == TORCHSCRIPT).map(|stored| &stored.bytes);
-    let model = Model::build(&config, execution, 0, |config, scope, channels| match (config, torchscript) {
-        (BackboneConfig::Torchscript(config), Some(bytes)) => {
-            // Its errors name this file, which holds it now.
-            let config = TorchScriptConfig { torchscript: path.to_owned(), ..config.clone() };
-            Ok(Backbone::Torchscript(TorchScript::from_bytes(scope, &config, bytes)?))
-        }
-        (BackboneConfig::Torchscript(_), None) => {
-            Err(problem(format!("it has no tensor {TORCHSCRIPT}, which its network needs")))
-        }
-        (config, _) => config.build(scope, channels),
-    })?;
-    let weights = named(tensors.iter().filter(|stored| stored.name != TORCHSCRIPT), execution.device)?;
+    let program = tensors.iter().find(|stored| stored.name == PROGRAM).map(|stored| stored.bytes.as_slice());
+    if program.is_none() && matches!(config.backbone, BackboneConfig::Torchscript(_)) {
+        return Err(problem(format!("it has no tensor {PROGRAM}, which its network needs")));
+    }
+    let model = Model::build(&config, execution, 0, program.map(|program| (program, path)))?;
+    let weights = named(tensors.iter().filter(|stored| stored.name != PROGRAM), execution.device)?;
     let report = assign(model.parameters(), &weights)?;
-    let missing = report.missing.iter().find(|name| torchscript.is_none() || !name.starts_with("backbone."));
+    let missing = report.missing.iter().find(|name| program.is_none() || !name.starts_with("backbone."));
     if let Some(name) = missing {
         return Err(problem(format!("it has no tensor {name}, which its network needs")));
     }
@@ -152,18 +145,15 @@ pub fn load<M: DeserializeOwned>(path: &Path, execution: Execution) -> Result<Lo
 /// The bytes of a network's file.
 pub fn to_bytes<M: Serialize>(model: &Model, metadata: Option<&M>) -> Result<Vec<u8>> {
     let mut tensors = vec![];
-    let torchscript = match model.backbone() {
-        Some(Backbone::Torchscript(backbone)) => {
-            let bytes = backbone.to_bytes()?;
-            let shape = vec![bytes.len()];
-            tensors.push(StoredTensor { name: TORCHSCRIPT.to_owned(), kind: Dtype::U8, shape, bytes });
-            true
-        }
-        _ => false,
-    };
+    let program = model.backbone().map(Backbone::program).transpose()?.flatten();
+    let has_program = program.is_some();
+    if let Some(bytes) = program {
+        let shape = vec![bytes.len()];
+        tensors.push(StoredTensor { name: PROGRAM.to_owned(), kind: Dtype::U8, shape, bytes });
+    }
     for entry in model.parameters().entries() {
-        // The tensors of a TorchScript backbone are inside its own file.
-        if !(torchscript && entry.name.starts_with("backbone.")) {
+        // The program has the tensors of the backbone.
+        if !(has_program && entry.name.starts_with("backbone.")) {
             tensors.push(StoredTensor::new(&entry.name, &entry.tensor)?);
         }
     }

@@ -1,6 +1,6 @@
-//! A backbone of one's own: two convolutions in Rust under a stochastic head, trained with the Monte-Carlo loss.
+//! A training loop of one's own: two convolutions under a stochastic head, trained with the Monte-Carlo loss.
 //!
-//! Run with `cargo run --release --package ssn --example own_backbone`. Any function from an image `[b, c, d, h, w]` to features
+//! Run with `cargo run --release --package ssn --example own_loop`. Any function from an image `[b, c, d, h, w]` to features
 //! `[b, f, d, h, w]` serves; docs/guides/any-architecture.md has the way for networks of PyTorch.
 
 use ssn::nn::heads::Head;
