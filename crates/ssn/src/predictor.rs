@@ -238,7 +238,7 @@ impl Predictor {
     /// [`ErrorKind::Stopped`] if it was stopped; an image that the model does not take.
     pub fn predict(&self, volume: Volume, control: Control<'_>) -> Result<DistributionFile> {
         let (file, _) = self.predict_case(volume.case, control)?;
-        Ok(file.with_precision(self.precision)?)
+        file.with_precision(self.precision)
     }
 
     /// Predicts images in their order. While one is computed, the next is read from `volumes`, and `each` gets the last one.

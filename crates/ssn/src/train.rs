@@ -89,6 +89,9 @@ pub fn train_parallel(
     Training { ranks, ..Training::from_config(config) }.start(control)
 }
 
+/// Receives the events of a run.
+type Listener<'a> = Box<dyn FnMut(&Event) + 'a>;
+
 /// A training that can be watched event by event, of a config in code or of the arguments of `ssn train`.
 ///
 /// ```no_run
@@ -111,7 +114,7 @@ pub struct Training<'a> {
     arguments: TrainConfig,
     /// The config of a new run, if it does not come from the arguments.
     typed: Option<RunConfig>,
-    on_event: Option<Box<dyn FnMut(&Event) + 'a>>,
+    on_event: Option<Listener<'a>>,
     ranks: Option<Arc<dyn Communicator>>,
 }
 
@@ -518,7 +521,7 @@ struct RunLog<'a> {
     /// The steps since the last row.
     interval: AverageMeter,
     /// Listener of the caller.
-    listener: Option<Box<dyn FnMut(&Event) + 'a>>,
+    listener: Option<Listener<'a>>,
 }
 
 impl<'a> RunLog<'a> {
