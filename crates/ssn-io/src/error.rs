@@ -38,10 +38,9 @@ pub enum ErrorKind {
 }
 
 /// Subject of an error, which begins its sentence.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// The reason is a sentence of its own.
-    #[default]
     None,
     /// A file or folder.
     File(PathBuf),

@@ -1,6 +1,6 @@
 //! Image files and their geometry, and the one way in which the project writes files.
 //!
-//! No torch, no networks: this crate is the bottom of the workspace. Each format is a module with `parse`, from bytes
+//! No torch, no networks: only `ssn-core` is below this crate. Each format is a module with `parse`, from bytes
 //! to an [`Image`] or a [`Problem`], and `encode`; [`read`] and [`write()`] choose the format of a file by its name. A reader never
 //! panics, allocates for what arrives and not for what a header claims, and refuses what it does not understand.
 //!

@@ -61,8 +61,9 @@ impl NnError {
     pub(crate) fn size(found: [i64; 3], rule: &str, nearest: &[[i64; 3]]) -> Self {
         let written = |size: &[i64; 3]| size.map(|n| n.to_string()).join(" × ");
         let nearest = nearest.iter().map(written).collect::<Vec<_>>().join(" and ");
-        let reason = format!("the image size is {} along d, h, w, but {rule}", written(&found));
-        Error::usage(reason).advise(format!("the nearest that fit are {nearest}")).into()
+        let error = Error::usage(format!("is {} along d, h, w, but {rule}", written(&found)));
+        let place = Place::Setting("the image size".to_owned());
+        error.at(place).advise(format!("the nearest that fit are {nearest}")).into()
     }
 
     /// Returns an error of a parameter of a model that an optimizer cannot train.
@@ -159,6 +160,44 @@ fn out_of_memory(message: &str) -> Option<Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sentences_and_kinds_of_constructors() {
+        let rule = "the U-Net needs multiples of 16 × 16 × 16";
+        let full = || io::Error::other("the disk is full");
+        for (error, kind, sentence) in [
+            (
+                NnError::size([30; 3], rule, &[[16; 3], [32; 3]]),
+                ErrorKind::Usage,
+                "the image size is 30 × 30 × 30 along d, h, w, but the U-Net needs multiples of 16 × 16 × 16; the nearest \
+                 that fit are 16 × 16 × 16 and 32 × 32 × 32",
+            ),
+            (
+                NnError::shape("mean", &[2, 3], "[b, c, v]"),
+                ErrorKind::BadData,
+                "mean has shape [2, 3], but [b, c, v] is needed",
+            ),
+            (
+                NnError::unsaved(Path::new("a"), full()),
+                ErrorKind::Io,
+                "cannot write a: the disk is full; what was saved before is still there",
+            ),
+            (
+                NnError::communicator("rank 1 has ended"),
+                ErrorKind::Internal,
+                "training over ranks cannot go on: rank 1 has ended",
+            ),
+            (
+                refused::<()>("samples", 0, "at least 1").unwrap_err(),
+                ErrorKind::Usage,
+                "samples is 0, but it must be at least 1",
+            ),
+            (CudaError::NotBuilt.into(), ErrorKind::Unavailable, &CudaError::NotBuilt.to_string()),
+        ] {
+            let error = Error::from(error);
+            assert_eq!((error.kind, error.to_string().as_str()), (kind, sentence));
+        }
+    }
 
     #[test]
     fn frames_of_libtorch_are_left_out() {

@@ -155,7 +155,7 @@ fn the_stored_maps_are_drawn_whatever_the_seed() {
         for range in [0..8, 7..8, 3..u64::MAX] {
             let error = draw.labels(range).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Usage);
-            assert!(error.reason.starts_with("case a holds 7 samples"), "{error}");
+            assert!(error.reason.contains(" holds 7 samples "), "{error}");
         }
     }
     let draw = Draw::new(&file, 0, &Steering::default()).unwrap();
@@ -204,7 +204,7 @@ fn scores_are_those_of_the_stored_maps() {
     assert_eq!(score(&file, &raters, &other).unwrap(), found);
 
     let error = score(&file, &raters, &ScoreConfig { samples: 8, ..config }).unwrap_err();
-    assert_eq!(error.reason, "case a holds 7 samples that its network drew, but 8 are needed");
+    assert!(error.reason.ends_with(" holds 7 samples that its network drew, but 8 are needed"), "{error}");
 }
 
 #[test]
