@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use ssn_io::Result;
 
 use crate::dataset::{Finding, FindingKind, Layout, Split};
-use crate::layouts::one_folder::rater_of;
 use crate::layouts::{Draft, label_folders};
 use crate::resolve::files::{name, stem};
 use crate::resolve::{
     Align, BEFORE_RATER, CaseNames, FoundCase, Hint, NameMatch, RaterKey, Tree, channels_by_case, cuts,
-    in_order, kinds_note, patient, unique, without_kinds, words,
+    in_order, kinds_note, patient, rater_of, unique, without_kinds, words,
 };
 use crate::text::listed;
 

@@ -12,7 +12,7 @@ use crate::layouts::rater_folders::are_label_maps;
 use crate::resolve::files::{name, stem};
 use crate::resolve::{
     Align, CaseNames, FoundCase, Hint, NameMatch, RaterKey, Role, Tree, channels_by_case, cuts, in_order,
-    kinds_note, patient, unique, without_kinds, words,
+    kinds_note, patient, rater_of, unique, without_kinds, words,
 };
 
 /// Separators between the name of an image and what follows in the names of its label maps.
@@ -163,37 +163,4 @@ fn raters_by_suffix(tree: &Tree<'_>, files: &[PathBuf], stems: &BTreeSet<String>
     };
     by_suffix.retain(|suffix, files| !Hint::Made.fits_one(&words(suffix)) && is_rater(files));
     by_suffix.into_keys().collect()
-}
-
-/// Returns the rater of a label map by what follows the name of the image: `mask`, `mask_2`, `rater2` or `mask_anna`.
-pub(super) fn rater_of(rest: &str) -> Option<RaterKey> {
-    let words = words(rest);
-    let is_labels = Hint::Labels.fits_one(&words) || Hint::Person.fits_one(&words);
-    let own = without_kinds(&words);
-    match own {
-        _ if !is_labels || Hint::Made.fits_one(&words) => None,
-        [] => Some(RaterKey::Number(0)),
-        own => Some(RaterKey::of(&own.concat())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_behind_images_are_raters() {
-        let name = |text: &str| Some(RaterKey::Name(text.to_owned()));
-        for (rest, expected) in [
-            ("mask", Some(RaterKey::Number(0))),
-            ("GT", Some(RaterKey::Number(0))),
-            ("mask_2", Some(RaterKey::Number(2))),
-            ("rater3", Some(RaterKey::Number(3))),
-            ("mask_Anna", name("anna")),
-            ("2", None),
-            ("t1", None),
-        ] {
-            assert_eq!(rater_of(rest), expected, "{rest}");
-        }
-    }
 }

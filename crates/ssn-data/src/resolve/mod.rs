@@ -15,7 +15,7 @@ mod words;
 pub use align::{Align, CaseNames, NameMatch};
 pub use cases::{FoundCase, RaterKey, Raters, first_unique, kinds_note, patient, unique};
 pub use lexicon::Hint;
-pub use roles::{Role, channels_by_case, in_order};
+pub use roles::{Role, channels_by_case, in_order, rater_of};
 pub use tree::{Look, PartPath, Tree};
 pub use words::{
     BEFORE_RATER, BEHIND_CASE, channel_of, cuts, numbered, shared_ends, without_ends, without_kinds, words,
