@@ -8,6 +8,7 @@ pub mod engine;
 pub mod exit;
 pub mod progress;
 pub mod shard;
+pub mod signals;
 pub mod threads;
 pub mod verbs;
 

@@ -44,7 +44,7 @@ pub use distribution::{LowRankNormal, Values};
 pub use error::{CoreError, Result};
 pub use labels::{BitPlanes, LabelMap};
 pub use lattice::{Lattice, Window};
-pub use progress::{OnProgress, Phase, PhaseId, Progress};
+pub use progress::{Control, OnProgress, Phase, PhaseId, Progress};
 pub use sampling::{CategoricalSampler, Sampler, Steering};
 pub use space::Region;
 pub use summary::SampleSummary;

@@ -1,6 +1,6 @@
-//! How long work tells how far it is: every function of the library that may take minutes takes a callback.
+//! Progress and cancellation of long work: every function of the library that may take minutes takes a [`Control`].
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// What work reports. Phases may lie inside each other, as a validation in a training, and beside each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,9 +53,58 @@ pub type OnProgress<'a> = &'a (dyn Fn(Progress<'_>) + Sync);
 /// A callback that does nothing.
 pub fn silent(_: Progress<'_>) {}
 
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// A callback for progress, and a flag that asks work to stop. Work that is stopped keeps what is done and returns an error of
+/// kind `Stopped`; the same call continues it.
+#[derive(Clone, Copy)]
+pub struct Control<'a> {
+    /// Receives progress.
+    pub progress: OnProgress<'a>,
+    /// Becomes `true` when the work should stop.
+    pub stop: &'a AtomicBool,
+}
+
+impl Default for Control<'_> {
+    /// Returns a control that shows nothing and never stops.
+    fn default() -> Self {
+        Self { progress: &silent, stop: &NEVER }
+    }
+}
+
+impl<'a> Control<'a> {
+    /// Returns a control that shows progress and never stops.
+    pub fn watched(progress: OnProgress<'a>) -> Self {
+        Self { progress, stop: &NEVER }
+    }
+
+    /// Returns `true` if the work should stop.
+    pub fn should_stop(self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Reports a line for the user.
+    pub fn message(self, line: &str) {
+        (self.progress)(Progress::Message(line));
+    }
+
+    /// Reports a warning, which `-q` does not hide.
+    pub fn warn(self, line: &str) {
+        (self.progress)(Progress::Warning(line));
+    }
+
+    /// Begins a phase of `total` items.
+    pub fn phase(self, name: &'static str, total: usize, items: &'static str) -> Phase<'a> {
+        let mut phase = Phase::new(self.progress, name, total, items);
+        phase.stop = self.stop;
+        phase
+    }
+}
+
 /// A phase of work, from [`Progress::Begin`] to [`Progress::End`], which comes when it is dropped.
 pub struct Phase<'a> {
     report: OnProgress<'a>,
+    stop: &'a AtomicBool,
     id: PhaseId,
     done: AtomicUsize,
 }
@@ -77,7 +126,17 @@ impl<'a> Phase<'a> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = PhaseId(NEXT.fetch_add(1, Ordering::Relaxed));
         report(Progress::Begin { phase: id, name, total, done, items });
-        Self { report, id, done: AtomicUsize::new(done) }
+        Self { report, stop: &NEVER, id, done: AtomicUsize::new(done) }
+    }
+
+    /// Returns `true` if the work should stop.
+    pub fn should_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of items done.
+    pub fn done(&self) -> usize {
+        self.done.load(Ordering::Relaxed)
     }
 
     /// Reports that `done` items are done; a smaller number that comes late from another thread is ignored.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
+use ssn_core::Control;
 use ssn_core::labels::{BitPlanes, LabelMap};
 use ssn_core::metrics::foreground_distance;
 
@@ -14,7 +15,7 @@ use crate::dataset::{
 };
 use crate::layouts::label_values;
 use crate::parallel;
-use crate::parallel::Progress;
+use crate::parallel::{MemoryMeter, Progress};
 use crate::text::counted;
 
 /// What a check found.
@@ -48,21 +49,59 @@ impl CheckReport {
 /// `parts` is the part of each case where a split was made; without it, the parts that the dataset itself
 /// assigns are looked at.
 pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>) -> CheckReport {
-    let part =
-        |index: usize| parts.and_then(|parts| parts.get(index).copied()).or(dataset.entries[index].split);
-    let results = parallel::map(dataset.entries.len(), progress, |index, meter| {
+    let results = parallel::map(dataset.entries.len(), progress, inspection(dataset, parts));
+    report_of(dataset, parts, results)
+}
+
+/// Like [`check`], with progress and cancellation.
+///
+/// # Errors
+/// [`ErrorKind::Stopped`](ssn_io::ErrorKind::Stopped) if it was stopped.
+pub fn check_until(
+    dataset: &Dataset,
+    parts: Option<&[Split]>,
+    control: Control<'_>,
+) -> ssn_io::Result<CheckReport> {
+    let count = dataset.entries.len();
+    let phase = control.phase("checking", count, "cases");
+    let results = parallel::map_until(count, &phase, inspection(dataset, parts))?;
+    Ok(report_of(dataset, parts, results))
+}
+
+/// Facts and findings of a case.
+type Inspected = (Option<CaseFacts>, Vec<Finding>);
+
+/// Returns the part of a case.
+fn part_of(dataset: &Dataset, parts: Option<&[Split]>, index: usize) -> Option<Split> {
+    parts.and_then(|parts| parts.get(index).copied()).or(dataset.entries[index].split)
+}
+
+/// Returns the work on a case.
+fn inspection<'a>(
+    dataset: &'a Dataset,
+    parts: Option<&'a [Split]>,
+) -> impl Fn(usize, &MemoryMeter) -> Inspected + Sync + 'a {
+    move |index, meter| {
         let (case, mut findings) = dataset.inspect(index);
         let entry = &dataset.entries[index];
         let facts = case.map(|case| {
             meter.saw(case.bytes());
-            let facts = CaseFacts::of(&case, dataset.classes.len(), entry, part(index));
+            let facts = CaseFacts::of(&case, dataset.classes.len(), entry, part_of(dataset, parts, index));
             findings.extend(
                 of_content(dataset, &case, &facts).into_iter().map(|finding| finding.of_case(&entry.id)),
             );
             facts
         });
         (facts, findings)
-    });
+    }
+}
+
+fn report_of(
+    dataset: &Dataset,
+    parts: Option<&[Split]>,
+    results: Vec<Result<Inspected, String>>,
+) -> CheckReport {
+    let part = |index: usize| part_of(dataset, parts, index);
     let mut findings = dataset.findings.clone();
     findings.extend(dataset.left_out());
     findings.extend(duplicates(dataset));

@@ -33,7 +33,9 @@ mod synthetic;
 pub mod text;
 
 pub use augment::{AugmentConfig, AugmentPreset, Augmentation, Axis, LabelInterpolation};
-pub use check::{Agreement, ChannelFigures, CheckReport, ClassFigures, PartFigures, Statistics, check};
+pub use check::{
+    Agreement, ChannelFigures, CheckReport, ClassFigures, PartFigures, Statistics, check, check_until,
+};
 pub use config::DataConfig;
 pub use dataset::{
     AnnotationSource, Case, CaseEntry, CaseFiles, Cases, Dataset, Finding, FindingKind, HALF, LabelCoding,

@@ -13,7 +13,8 @@ use std::time::Duration;
 use std::{fmt, thread};
 
 use serde::Serialize;
-use ssn_io::{Error, Result, memory};
+use ssn_core::Phase;
+use ssn_io::{Error, ErrorKind, Result, memory};
 
 /// Cases that are in memory at the same time, at most.
 const MOST_WORKERS: usize = 16;
@@ -88,13 +89,42 @@ impl MemoryMeter {
     }
 }
 
-/// The results of `work` for the numbers below `count`, in their order; a panic is a result too, as what it said.
-///
-/// Threads of their own, and not the pool that metrics run on: a thread of the pool that waits for a metric
-/// would take up the next case, and more cases would be in memory than there are threads.
+/// Returns the results of `work` for the numbers below `count`, in their order; a panic is a result too, as its message.
 pub fn map<T: Send>(
     count: usize,
     progress: Progress<'_>,
+    work: impl Fn(usize, &MemoryMeter) -> T + Sync,
+) -> Vec<Result<T, String>> {
+    map_some(count, progress, &|| false, work)
+}
+
+/// Like [`map`], as a phase of work that may be stopped between two numbers.
+///
+/// # Errors
+/// [`ErrorKind::Stopped`](ssn_io::ErrorKind::Stopped) if it was stopped before the last number.
+pub fn map_until<T: Send>(
+    count: usize,
+    phase: &Phase<'_>,
+    work: impl Fn(usize, &MemoryMeter) -> T + Sync,
+) -> Result<Vec<Result<T, String>>> {
+    let results = map_some(count, &|done| phase.reached(done), &|| phase.should_stop(), work);
+    if results.len() == count { Ok(results) } else { Err(stopped(results.len(), count)) }
+}
+
+/// Returns the error of work that was stopped after `done` of `count` cases.
+pub fn stopped(done: usize, count: usize) -> Error {
+    Error::new(ErrorKind::Stopped, format!("stopped after {done} of {count} cases"))
+        .advise("run the same command to continue")
+}
+
+/// Returns the results until `stops` is true.
+///
+/// Threads of their own, and not the pool that metrics run on: a thread of the pool that waits for a metric
+/// would take up the next case, and more cases would be in memory than there are threads.
+fn map_some<T: Send>(
+    count: usize,
+    progress: Progress<'_>,
+    stops: &(dyn Fn() -> bool + Sync),
     work: impl Fn(usize, &MemoryMeter) -> T + Sync,
 ) -> Vec<Result<T, String>> {
     let workers =
@@ -105,7 +135,7 @@ pub fn map<T: Send>(
     let run = || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= count {
+            if index >= count || stops() {
                 return;
             }
             meter.begin();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path};
 
+use ssn_core::Control;
 use ssn_io::{Error, Problem, Result, Voxels, write_atomically};
 
 use crate::config::template::data_sections;
@@ -12,7 +13,7 @@ use crate::dataset::{
     Split, SplitConfig,
 };
 use crate::layouts::{DatasetOverrides, encode_cache};
-use crate::parallel::{self, Progress, Shard, ShardProgress};
+use crate::parallel::{self, Shard, ShardProgress};
 use crate::text::csv_text;
 
 /// The classes after preparation.
@@ -62,7 +63,7 @@ pub fn brats(
     dataset: &Dataset,
     out: &Path,
     options: &BratsOptions<'_>,
-    progress: Progress<'_>,
+    control: Control<'_>,
 ) -> Result<BratsSummary> {
     let BratsOptions { seed, shard, overwrite, .. } = *options;
     let rule = label_rule(dataset)?;
@@ -87,7 +88,8 @@ pub fn brats(
     let files = files.map(|(index, name)| format!("{}/{name}", dataset.entries[index].id));
     let tables = Split::ALL.map(|split| format!("{split}.csv"));
     claim(out, &files.chain(tables).chain([BRATS_CONFIG.to_owned()]).collect::<Vec<_>>())?;
-    let prepared = parallel::map(own.len(), progress, |number, meter| -> Result<bool> {
+    let phase = control.phase("preparing", own.len(), "cases");
+    let prepared = parallel::map_until(own.len(), &phase, |number, meter| -> Result<bool> {
         let index = own[number];
         if !overwrite && is_there(index) {
             return Ok(false);
@@ -99,7 +101,8 @@ pub fn brats(
         fs::create_dir_all(&folder).map_err(|error| Problem::Io(error).in_file(&folder))?;
         write_case(&folder, &names(index), &case)?;
         Ok(true)
-    });
+    })?;
+    drop(phase);
     let prepared = parallel::all_or_error(prepared, |number| &dataset.entries[own[number]].id)?;
     let prepared = prepared.into_iter().filter(|new| *new).count();
     let waiting = shard.waiting(dataset.entries.len(), is_there);
@@ -259,8 +262,9 @@ pub struct LidcSummary {
 /// Writes all cases of a dataset into one cache file, atomically; replaces a file of that name.
 ///
 /// Images keep their values; normalization is for those who read the cache.
-pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<LidcSummary> {
-    let records = parallel::map(dataset.entries.len(), progress, |index, meter| -> Result<PackedCase> {
+pub fn lidc(dataset: &Dataset, out: &Path, control: Control<'_>) -> Result<LidcSummary> {
+    let phase = control.phase("preparing", dataset.entries.len(), "cases");
+    let records = parallel::map_until(dataset.entries.len(), &phase, |index, meter| -> Result<PackedCase> {
         let case = dataset.load_raw(index)?;
         meter.saw(case.bytes());
         let surplus = match &case.rater_numbers[..] {
@@ -278,7 +282,8 @@ pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<Lid
             pixels: PackedImage::pack(case.image),
             raters: case.raters.into_iter().map(PackedLabels::pack).collect(),
         })
-    });
+    })?;
+    drop(phase);
     let records = parallel::all_or_error(records, |index| &dataset.entries[index].id)?;
     let bytes = encode_cache(&records, &dataset.entries, &dataset.classes).map_err(|reason| {
         Error::data(&dataset.root, reason)

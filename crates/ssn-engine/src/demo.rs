@@ -5,9 +5,7 @@ use ssn::{Control, Demo, DemoConfig, demo};
 use ssn_cli::args::Global;
 use ssn_cli::exit::print;
 use ssn_cli::verbs::view::export_page;
-use ssn_cli::{Failure, progress};
-
-use crate::signals;
+use ssn_cli::{Failure, progress, signals};
 
 /// The viewer's page with the cases of the low-rank network.
 const VIEWER: &str = "viewer.html";

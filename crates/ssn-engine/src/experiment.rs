@@ -3,9 +3,7 @@
 use ssn::{Control, ExperimentConfig, ExperimentOutcome, run_experiment};
 use ssn_cli::args::Global;
 use ssn_cli::exit::print;
-use ssn_cli::{Failure, progress};
-
-use crate::signals;
+use ssn_cli::{Failure, progress, signals};
 
 /// Runs the verb.
 pub fn run(config: &ExperimentConfig, global: &Global) -> Result<(), Failure> {

@@ -21,7 +21,6 @@ mod experiment;
 mod export;
 mod predict;
 mod ranks;
-mod signals;
 mod toy;
 mod train;
 

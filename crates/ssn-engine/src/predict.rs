@@ -4,9 +4,7 @@ use serde_json::json;
 use ssn::{Control, Phases, PredictConfig, Predicted, predict};
 use ssn_cli::args::Global;
 use ssn_cli::exit::print;
-use ssn_cli::{Failure, progress, shard};
-
-use crate::signals;
+use ssn_cli::{Failure, progress, shard, signals};
 
 /// Runs the verb.
 pub fn run(config: &PredictConfig, global: &Global) -> Result<(), Failure> {

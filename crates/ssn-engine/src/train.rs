@@ -7,11 +7,10 @@ use serde_json::json;
 use ssn::{Control, TrainConfig, TrainedRun, of_panic, train_parallel};
 use ssn_cli::args::Global;
 use ssn_cli::exit::print;
-use ssn_cli::{Failure, progress};
+use ssn_cli::{Failure, progress, signals};
 use ssn_nn::communicator::is_root;
 
 use crate::ranks::World;
-use crate::signals;
 
 /// Runs the verb.
 pub fn run(config: &TrainConfig, global: &Global) -> Result<(), Failure> {

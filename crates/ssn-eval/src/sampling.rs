@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::Serialize;
 pub use ssn_args::{MapFormat, SampleConfig};
-use ssn_core::{LabelMap, OnProgress, Phase, Steering};
+use ssn_core::{Control, LabelMap, Phase, Steering};
 use ssn_data::text::csv_text;
-use ssn_io::{Error, Limits, Result, write, write_labels};
+use ssn_io::{Error, ErrorKind, Limits, Result, write, write_labels};
 
 use crate::memory::check_memory;
 use crate::predictions::{
@@ -29,7 +29,7 @@ pub struct SampledFiles {
 }
 
 /// Draws samples of every file and writes them.
-pub fn sample(config: &SampleConfig, progress: OnProgress<'_>) -> Result<SampledFiles> {
+pub fn sample(config: &SampleConfig, control: Control<'_>) -> Result<SampledFiles> {
     let cases = find(&config.inputs)?;
     refuse_twins(&cases)?;
     let steerings = cases.iter().map(|case| steering(config, case)).collect::<Result<Vec<_>, _>>()?;
@@ -37,7 +37,8 @@ pub fn sample(config: &SampleConfig, progress: OnProgress<'_>) -> Result<Sampled
         case.header.check_samples(config.first + config.samples)?;
     }
     prepare_folder(config, &cases)?;
-    let phase = Phase::new(progress, "sampling", cases.len() * config.samples as usize, "samples");
+    let total = cases.len() * config.samples as usize;
+    let phase = control.phase("sampling", total, "samples");
     let mut rows = vec![];
     for (case, steering) in cases.iter().zip(&steerings) {
         rows.extend(draw(config, case, steering, &phase)?);
@@ -77,6 +78,10 @@ fn draw(
     let numbers = config.first..config.first + config.samples;
     let mut rows = vec![];
     for block in blocks(numbers.clone(), file.description().voxels()) {
+        if phase.should_stop() {
+            return Err(Error::new(ErrorKind::Stopped, format!("stopped after {} samples", phase.done()))
+                .advise("run the same command to draw them again"));
+        }
         let maps = source.labels(block.clone())?;
         let count = maps.len();
         rows.extend(write_samples(config, &file, block, maps)?);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ssn_core::{OnProgress, Phase};
+use ssn_core::Control;
 use ssn_data::text::quoted;
 
 use crate::distances::distances;
@@ -86,7 +86,7 @@ pub(crate) fn chosen(
     surveys: &[Survey],
     chosen: &[Chosen],
     scores: Option<&Scores>,
-    progress: OnProgress<'_>,
+    control: Control<'_>,
 ) -> Result<()> {
     if chosen.is_empty() {
         return Ok(());
@@ -99,7 +99,7 @@ pub(crate) fn chosen(
     let unsteerable = impossible(material.kind());
     unsteerable.into_iter().for_each(|sentence| report.page.paragraph(sentence));
     let steered = if unsteerable.is_some() { 0 } else { STEERED };
-    let phase = Phase::new(progress, "drawing", chosen.len(), "cases");
+    let phase = control.phase("drawing", chosen.len(), "cases");
     for (place, one) in chosen.iter().enumerate() {
         let id = material.found[one.index].id();
         phase.current(id);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ssn_core::{LabelMap, OnProgress, Phase};
+use ssn_core::{Control, LabelMap};
 
 use crate::cases::{self, Chosen, choose};
 use crate::figures::svg::INK;
@@ -29,9 +29,9 @@ pub(crate) fn compare(
     scored: &[Option<Scores>],
     surveys: &[Vec<Survey>],
     count: usize,
-    progress: OnProgress<'_>,
+    control: Control<'_>,
 ) -> Result<()> {
-    same_cases(report, materials, surveys, count, progress)?;
+    same_cases(report, materials, surveys, count, control)?;
     report.page.folded("Predictions");
     report.page.table(folders(materials));
     report.page.folded("All scores");
@@ -108,7 +108,7 @@ fn same_cases(
     materials: &[Material],
     surveys: &[Vec<Survey>],
     count: usize,
-    progress: OnProgress<'_>,
+    control: Control<'_>,
 ) -> Result<()> {
     let places: Vec<BTreeMap<&str, usize>> = materials
         .iter()
@@ -148,7 +148,7 @@ fn same_cases(
          them. Of each network its mean prediction and samples. {GALLERY}",
         materials[0].name
     ));
-    let phase = Phase::new(progress, "drawing", chosen.len(), "cases");
+    let phase = control.phase("drawing", chosen.len(), "cases");
     let (mut rows, mut details) = (vec![], vec![]);
     for Chosen { index, why } in chosen {
         let id = &common[index].id;

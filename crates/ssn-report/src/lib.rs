@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::slice;
 
-use ssn_core::{OnProgress, Progress};
+use ssn_core::Control;
 
 use headline::Headline;
 use material::{Material, Measured, Survey, survey};
@@ -47,7 +47,7 @@ use training::{CONFIG_FILE, Run};
 ///
 /// # Errors
 /// A sentence for a folder that is none of ours or cannot be read, and for a report that is there already.
-pub fn report(config: &ReportConfig, progress: OnProgress<'_>) -> Result<ReportFiles> {
+pub fn report(config: &ReportConfig, control: Control<'_>) -> Result<ReportFiles> {
     let sources = Sources::open(&config.paths)?;
     let out = config.out.clone().unwrap_or_else(|| default_out(&config.paths));
     let mut report = Report::new(out, &title(&sources), config.overwrite)?;
@@ -58,8 +58,8 @@ pub fn report(config: &ReportConfig, progress: OnProgress<'_>) -> Result<ReportF
     let materials = sources.predictions.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
     match materials.as_slice() {
         [] => {}
-        [one] => one_folder(&mut report, one, config, progress)?,
-        many => several_folders(&mut report, many, config, progress)?,
+        [one] => one_folder(&mut report, one, config, control)?,
+        many => several_folders(&mut report, many, config, control)?,
     }
     if !runs.is_empty() {
         let steps = |run: &Run| format!("{}, {} steps", run.name, run.steps().unwrap_or(0.0));
@@ -75,18 +75,18 @@ pub fn report(config: &ReportConfig, progress: OnProgress<'_>) -> Result<ReportF
             figures => report.show(figures),
         }
     }
-    report.write(progress)
+    report.write(control)
 }
 
 fn one_folder(
     report: &mut Report,
     material: &Material,
     config: &ReportConfig,
-    progress: OnProgress<'_>,
+    control: Control<'_>,
 ) -> Result<()> {
     head(report, material);
     let scores = Scores::read(&material.predictions)?;
-    let mut surveys = survey(material, progress)?;
+    let mut surveys = survey(material, control)?;
     cases::rank(&mut surveys, scores.as_ref());
     report.page.headline(Headline::of(material, scores.as_ref(), &surveys).cards());
     if scores.is_none() {
@@ -97,7 +97,7 @@ fn one_folder(
         ));
     }
     typical_case(report, material, &surveys)?;
-    missing_data(report, material, progress);
+    missing_data(report, material, control);
     let chosen = cases::choose(&surveys, config.cases);
     if let Some(scores) = &scores {
         report.page.list(&scores.evaluation.verdict);
@@ -107,7 +107,7 @@ fn one_folder(
         }
     }
     case_table(report, material, scores.as_ref(), &surveys, &chosen);
-    cases::chosen(report, material, &surveys, &chosen, scores.as_ref(), progress)?;
+    cases::chosen(report, material, &surveys, &chosen, scores.as_ref(), control)?;
     scores.iter().for_each(|scores| all_scores(report, scores));
     scores::show_figures(report, &[(&material.name, scores.as_ref().map(|scores| &scores.evaluation))]);
     sample_dice(report, slice::from_ref(material), slice::from_ref(&surveys));
@@ -118,14 +118,14 @@ fn several_folders(
     report: &mut Report,
     materials: &[Material],
     config: &ReportConfig,
-    progress: OnProgress<'_>,
+    control: Control<'_>,
 ) -> Result<()> {
     let scores = materials
         .iter()
         .map(|material| Scores::read(&material.predictions))
         .collect::<Result<Vec<_>, _>>()?;
     let mut surveys =
-        materials.iter().map(|material| survey(material, progress)).collect::<Result<Vec<_>, _>>()?;
+        materials.iter().map(|material| survey(material, control)).collect::<Result<Vec<_>, _>>()?;
     // All folders have their cases in the order of the first.
     if let [first, others @ ..] = surveys.as_mut_slice() {
         cases::rank(first, scores.first().and_then(Option::as_ref));
@@ -155,8 +155,8 @@ fn several_folders(
             unscored.join(", ")
         ));
     }
-    compare::compare(report, materials, &scores, &surveys, config.cases, progress)?;
-    materials.iter().for_each(|material| missing_data(report, material, progress));
+    compare::compare(report, materials, &scores, &surveys, config.cases, control)?;
+    materials.iter().for_each(|material| missing_data(report, material, control));
     Ok(())
 }
 
@@ -187,10 +187,10 @@ fn typical_case(report: &mut Report, material: &Material, surveys: &[Survey]) ->
 }
 
 /// Says that there is no dataset, and why.
-fn missing_data(report: &mut Report, material: &Material, progress: OnProgress<'_>) {
+fn missing_data(report: &mut Report, material: &Material, control: Control<'_>) {
     let Some(note) = &material.note else { return };
     let what = format!("Images and raters of {} are left out", material.name);
-    progress(Progress::Message(&format!("{what}: {note}")));
+    control.message(&format!("{what}: {note}"));
     report
         .page
         .note(&format!("{what}, because the dataset cannot be opened: {note}. Name it with `--data`."));

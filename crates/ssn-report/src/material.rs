@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use ssn_core::metrics::{ClassGroup, Overlap, PairwiseDistances};
-use ssn_core::{BitPlanes, CoreError, LabelMap, OnProgress, Phase, Steering};
+use ssn_core::{BitPlanes, Control, CoreError, LabelMap, Steering};
 use ssn_data::{Case, Dataset, LabelPolicy};
 use ssn_io::{Error, Limits, Result};
 
@@ -226,13 +226,13 @@ impl Survey {
 }
 
 /// Measures all cases, several at once where memory allows it.
-pub(crate) fn survey(material: &Material, progress: OnProgress<'_>) -> Result<Vec<Survey>> {
-    let phase = Phase::new(progress, "reading", material.found.len(), "cases");
+pub(crate) fn survey(material: &Material, control: Control<'_>) -> Result<Vec<Survey>> {
+    let phase = control.phase("reading", material.found.len(), "cases");
     let cases: Vec<(usize, &Found)> = material.found.iter().enumerate().collect();
     each_case(
         &cases,
         |case| case.1.id(),
-        &|done| phase.reached(done),
+        &phase,
         |&(index, found), meter| {
             let samples = material.count(found);
             let maps = found.header.description.voxels().saturating_mul(samples + RATERS);

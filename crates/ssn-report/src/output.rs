@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::Serialize;
-use ssn_core::{OnProgress, Progress};
+use ssn_core::Control;
 use ssn_io::{Error, Result, write_atomically};
 
 use askama::Template;
@@ -62,7 +62,7 @@ impl Report {
     }
 
     /// Writes everything. The page comes last, and figures of an earlier report go after it: there is always a whole page.
-    pub(crate) fn write(self, progress: OnProgress<'_>) -> Result<ReportFiles> {
+    pub(crate) fn write(self, control: Control<'_>) -> Result<ReportFiles> {
         let figures = self.folder.join(FIGURES);
         let endings = ["svg", "png"];
         let of_figure =
@@ -71,7 +71,7 @@ impl Report {
             self.figures.iter().flat_map(of_figure).chain([PAGE.to_owned()]).collect();
         claim(&self.folder, &names.iter().cloned().collect::<Vec<_>>())?;
         create_folder(&figures)?;
-        progress(Progress::Message(&format!("drawing {} figures", self.figures.len())));
+        control.message(&format!("drawing {} figures", self.figures.len()));
         let written: Result<Vec<_>> = self
             .figures
             .par_iter()

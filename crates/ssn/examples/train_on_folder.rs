@@ -51,10 +51,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         format: Some(MapFormat::Png),
         ..SampleConfig::new(vec![predictions.clone()], &samples)
     };
-    println!("samples of {} cases in {}", sample(&sampling, &silent)?.cases, samples.display());
+    println!("samples of {} cases in {}", sample(&sampling, Control::default())?.cases, samples.display());
 
-    let evaluated = evaluate(&EvaluateConfig { samples: 20, ..EvaluateConfig::new(&predictions) }, &silent)?;
+    let evaluated =
+        evaluate(&EvaluateConfig { samples: 20, ..EvaluateConfig::new(&predictions) }, Control::default())?;
     println!("{}", evaluated.evaluation);
-    println!("{}", report(&ReportConfig::new(vec![predictions, run]), &silent)?);
+    println!("{}", report(&ReportConfig::new(vec![predictions, run]), Control::default())?);
     Ok(())
 }

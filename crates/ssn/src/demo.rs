@@ -13,13 +13,13 @@ use ssn_eval::{DistributionFile, Draw, Evaluated, Evaluation, Predictions, evalu
 use ssn_report::figures::{Picture, Sheet, SheetRow, Tile, png_from_svg};
 use ssn_report::{ReportConfig, report};
 
-use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::predict::predict;
 use crate::text;
 use crate::text::command_line;
 use crate::train::{self, train};
 use crate::work_folder::{data_section, is_begun, stopped, write_file, write_images};
+use ssn_core::Control;
 
 /// The config of the demo, which marks its folder.
 const CONFIG: &str = "demo.toml";
@@ -90,7 +90,7 @@ fn show(config: &DemoConfig, control: Control<'_>, models: &[&str], folder: &str
         .collect();
     control.message(&command_line(&words));
     let report_config = ReportConfig { out: Some(out), overwrite: true, ..ReportConfig::new(paths) };
-    Ok(report(&report_config, control.progress)?.report)
+    Ok(report(&report_config, control)?.report)
 }
 
 /// Writes the dataset and the config; both stay as they are in a demo that goes on.
@@ -138,7 +138,7 @@ fn compare(
     control.message(&command_line(&words));
     predict(&PredictConfig { device: config.device, ..PredictConfig::new(&run, &predictions) }, control)?;
     control.message(&command_line(&["evaluate".to_owned(), predictions_text]));
-    evaluate(&EvaluateConfig::new(&predictions), control.progress)
+    evaluate(&EvaluateConfig::new(&predictions), control)
 }
 
 /// The scores of the table.

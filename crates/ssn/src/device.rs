@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
+use ssn_core::Control;
 use ssn_data::DeviceChoice;
 use ssn_nn::communicator::{Communicator, all_gather_values};
 

@@ -12,12 +12,11 @@
 //! // A folder of images with the masks of one or more raters.
 //! train(&TrainConfig::from_data("dataset", "run"), Control::default())?.outcome()?;
 //! predict(&PredictConfig::new("run", "predictions"), Control::default())?;
-//! let evaluated = evaluate(&EvaluateConfig::new("predictions"), &silent)?;
+//! let evaluated = evaluate(&EvaluateConfig::new("predictions"), Control::default())?;
 //! println!("{}", evaluated.evaluation);
 //! # Ok::<(), ssn::Error>(())
 //! ```
 
-mod control;
 mod demo;
 mod device;
 mod error;
@@ -31,7 +30,6 @@ mod toy;
 mod train;
 mod work_folder;
 
-pub use control::Control;
 pub use demo::{Demo, demo};
 pub use error::{Error, ErrorKind, Result, of_panic};
 pub use experiment::{ExperimentOutcome, run_experiment};
@@ -44,6 +42,7 @@ pub use ssn_args::{
     ImportConfig, LossKind, PredictConfig, SampleConfig, ToyProblem, TrainConfig,
 };
 pub use ssn_core as core;
+pub use ssn_core::Control;
 pub use ssn_data as data;
 pub use ssn_data::DeviceChoice;
 pub use ssn_eval as eval;

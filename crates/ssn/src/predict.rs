@@ -24,10 +24,10 @@ use ssn_io::Image;
 use ssn_io::hex::hex;
 use ssn_train::run::{CONFIG, ModelMetadata, TrainingCases};
 
-use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline;
 use crate::predictor::{Predictor, PredictorOptions};
+use ssn_core::Control;
 
 /// What was predicted.
 #[derive(Debug)]

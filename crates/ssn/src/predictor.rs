@@ -15,10 +15,10 @@ use ssn_train::inference::{LatentSamples, Storage, Timing, WholeImageConfig};
 use ssn_train::run::{ModelMetadata, TrainedModel};
 use tch::Device;
 
-use crate::control::Control;
 use crate::device::device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline;
+use ssn_core::Control;
 
 /// Bytes of a GPU from which on tiles may be larger.
 const LARGE_GPU: i64 = 24 << 30;

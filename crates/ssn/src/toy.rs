@@ -16,8 +16,8 @@ use ssn_train::toy::{
     DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, PAPER_STEPS, ToyModel, ToyResult, label_maps, train,
 };
 
-use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
+use ssn_core::Control;
 
 /// Pixels of the PNG per pixel of the SVG.
 const PNG_SCALE: f32 = 2.0;

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use ssn_args::{BadCases, TrainConfig};
 use ssn_core::Phase;
 use ssn_data::text::{counted, grouped, quoted, spoken, visible};
-use ssn_data::{DeviceChoice, FindingKind, LoaderConfig, Severity, Split, check};
+use ssn_data::{DeviceChoice, FindingKind, LoaderConfig, Severity, Split, check_until};
 use ssn_io::{Limits, read_bytes, write_atomically};
 use ssn_nn::NnError;
 use ssn_nn::communicator::{Communicator, is_root};
@@ -24,10 +24,10 @@ use ssn_train::run::{
 };
 use tch::Device;
 
-use crate::control::Control;
 use crate::device::{cores, device};
 use crate::error::{Error, ErrorKind, Result};
 use crate::text::command_line;
+use ssn_core::Control;
 
 /// Threads that prepare batches for the CPU, which is busy itself.
 const WORKERS: usize = 2;
@@ -292,10 +292,7 @@ fn kept_inputs(
     config: &TrainConfig,
     control: Control<'_>,
 ) -> Result<Option<String>> {
-    let cases = resolved.parts.iter().filter(|part| **part != Split::Test).count();
-    let phase = control.phase("hashing", cases, "cases");
-    let inputs = RunInputs::of(resolved, run, &|done| phase.reached(done), &|| control.should_stop())?;
-    drop(phase);
+    let inputs = RunInputs::of(resolved, run, control)?;
     Ok(inputs.keep(run, config.allow_changed_data)?)
 }
 
@@ -427,9 +424,7 @@ fn refuse_other_than_config(path: &Path) -> Result<()> {
 /// Checks the dataset before training, and returns the cases to leave out: learning from a dataset with errors would hide
 /// them in a model.
 fn check_dataset(resolved: &ResolvedRun, bad_cases: BadCases, control: Control<'_>) -> Result<Vec<String>> {
-    let phase = control.phase("checking", resolved.dataset.entries.len(), "cases");
-    let report = check(&resolved.dataset, Some(&resolved.parts), &|done| phase.reached(done));
-    drop(phase);
+    let report = check_until(&resolved.dataset, Some(&resolved.parts), control)?;
     if report.errors == 0 {
         for finding in report.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
             let place = finding.case.as_deref().unwrap_or("the dataset");

@@ -7,8 +7,8 @@ use std::path::Path;
 use ssn_data::{Synthetic, SyntheticConfig};
 use ssn_io::write_atomically;
 
-use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
+use ssn_core::Control;
 
 /// A synthetic dataset, which is written before the folder is marked.
 const DATA: &str = "data";

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use ssn_data::{DataConfig, Dataset, Finding, FindingKind, check};
+use ssn_data::{DataConfig, Dataset, Finding, FindingKind, check_until};
 use ssn_eval::ErrorKind;
 
 use crate::args::{CheckArgs, Global};
 use crate::engine::{self, ENGINE};
 use crate::exit::{Failure, json, print, print_sentences};
-use crate::progress;
-use ssn_core::Phase;
+use crate::{progress, signals};
+use ssn_core::Control;
 
 /// Checks a dataset, or the one that a config names.
 pub fn run(args: &CheckArgs, global: &Global) -> Result<(), Failure> {
@@ -25,10 +25,8 @@ pub fn run(args: &CheckArgs, global: &Global) -> Result<(), Failure> {
     } else {
         (Dataset::open(&args.dataset)?, None)
     };
-    let show = progress::show(global.quiet);
-    let phase = Phase::new(&show, "checking", dataset.entries.len(), "cases");
-    let report = check(&dataset, parts.as_deref(), &|done| phase.reached(done));
-    drop(phase);
+    let (stop, show) = (signals::stop_flag("case")?, progress::show(global.quiet));
+    let report = check_until(&dataset, parts.as_deref(), Control { progress: &show, stop: &stop })?;
     match global.json {
         true => print(&json(&report)?)?,
         false => print_sentences(&report.to_string())?,

@@ -1,15 +1,17 @@
 //! `ssn evaluate`: predictions against raters.
 
+use ssn_core::Control;
 use ssn_eval::{Evaluated, evaluate_shard};
 
 use crate::args::{EvaluateArgs, Global};
 use crate::exit::{Failure, json, print};
-use crate::{progress, shard};
+use crate::{progress, shard, signals};
 
 /// Scores the cases of a shard, and prints the table once all are scored.
 pub fn run(args: &EvaluateArgs, global: &Global) -> Result<(), Failure> {
     let shard = shard::choose(args.shard, global.quiet, global.json);
-    let evaluated = evaluate_shard(&args.config()?, shard, &progress::show(global.quiet))?;
+    let (stop, show) = (signals::stop_flag("case")?, progress::show(global.quiet));
+    let evaluated = evaluate_shard(&args.config()?, shard, Control { progress: &show, stop: &stop })?;
     if global.json && !shard::prints_json(args.shard) {
         return Ok(());
     }

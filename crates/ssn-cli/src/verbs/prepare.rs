@@ -7,10 +7,9 @@ use ssn_eval::ErrorKind;
 
 use crate::args::{BratsArgs, Global, LidcArgs, PrepareArgs};
 use crate::exit::{Failure, print};
-use crate::progress;
-use crate::shard;
 use crate::verbs::init::config_head;
-use ssn_core::Phase;
+use crate::{progress, shard, signals};
+use ssn_core::Control;
 
 /// Prepares a dataset.
 pub fn run(args: &PrepareArgs, global: &Global) -> Result<(), Failure> {
@@ -28,11 +27,8 @@ fn run_brats(args: &BratsArgs, global: &Global) -> Result<(), Failure> {
     let shard = shard::choose(args.shard, global.quiet, global.json);
     let (head, overwrite) = (config_head(false, "brats"), args.overwrite);
     let options = BratsOptions { seed: args.seed, shard, overwrite, config_head: &head };
-    let show = progress::show(global.quiet);
-    let phase = Phase::new(&show, "preparing", shard.own(dataset.entries.len()).len(), "cases");
-    let made = brats(&dataset, &args.out, &options, &|done| phase.reached(done));
-    drop(phase);
-    let made = made?;
+    let (stop, show) = (signals::stop_flag("case")?, progress::show(global.quiet));
+    let made = brats(&dataset, &args.out, &options, Control { progress: &show, stop: &stop })?;
     let [train, validation, test] = made.parts;
     if global.json && !shard::prints_json(args.shard) {
         return Ok(());
@@ -69,11 +65,8 @@ fn run_lidc(args: &LidcArgs, global: &Global) -> Result<(), Failure> {
     }
     ssn_eval::check_free(&args.out, args.overwrite)?;
     let dataset = Dataset::open(&args.dataset)?;
-    let show = progress::show(global.quiet);
-    let phase = Phase::new(&show, "preparing", dataset.entries.len(), "cases");
-    let made = lidc(&dataset, &args.out, &|done| phase.reached(done));
-    drop(phase);
-    let made = made?;
+    let (stop, show) = (signals::stop_flag("case")?, progress::show(global.quiet));
+    let made = lidc(&dataset, &args.out, Control { progress: &show, stop: &stop })?;
     if global.json {
         let json = serde_json::json!({ "out": args.out, "cases": made.cases, "bytes": made.bytes });
         return print(&format!("{json:#}\n"));

@@ -2,16 +2,18 @@
 
 use serde_json::json;
 use ssn_args::SampleConfig;
+use ssn_core::Control;
 use ssn_data::text::counted;
 use ssn_eval::{SampledFiles, sample};
 
 use crate::args::Global;
 use crate::exit::{Failure, json, print};
-use crate::progress;
+use crate::{progress, signals};
 
 /// Draws samples of every file and writes them.
 pub fn run(config: &SampleConfig, global: &Global) -> Result<(), Failure> {
-    let SampledFiles { cases, rows, table } = sample(config, &progress::show(global.quiet))?;
+    let (stop, show) = (signals::stop_flag("block of samples")?, progress::show(global.quiet));
+    let SampledFiles { cases, rows, table } = sample(config, Control { progress: &show, stop: &stop })?;
     if global.json {
         return print(&json(&json!({ "out": config.out, "seed": config.seed, "samples": rows }))?);
     }

@@ -449,7 +449,10 @@ fn grades_above_cases_and_files_beside_them() {
     std::fs::create_dir(&out).unwrap();
     let shard = ssn_data::Shard::WHOLE;
     let options = ssn_data::prepare::BratsOptions { seed: 0, shard, overwrite: false, config_head: "" };
-    assert_eq!(ssn_data::prepare::brats(&dataset, &out, &options, &unwatched).unwrap().prepared, 4);
+    assert_eq!(
+        ssn_data::prepare::brats(&dataset, &out, &options, ssn_core::Control::default()).unwrap().prepared,
+        4
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ssn_core::{Control, Progress};
 use ssn_data::parallel::unwatched;
 use ssn_data::prepare::{BratsOptions, BratsSummary, lidc};
 use ssn_data::{Cases, Dataset, Error, Layout, Shard, Split};
@@ -18,7 +19,12 @@ fn brats(
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<BratsSummary, Error> {
     let options = BratsOptions { seed, shard, overwrite, config_head: "" };
-    ssn_data::prepare::brats(dataset, out, &options, progress)
+    let report = |event: Progress<'_>| {
+        if let Progress::Done { done, .. } = event {
+            progress(done);
+        }
+    };
+    ssn_data::prepare::brats(dataset, out, &options, Control::watched(&report))
 }
 
 #[test]
@@ -35,7 +41,7 @@ fn a_cache_holds_the_same_cases() {
         folder.pickle(&format!("{name}/test.pickle.gz"), &dict(vec![("c", slice("1.4", 1))]));
         let original = Dataset::open(&folder.path().join(name)).unwrap();
         let out = folder.path().join(format!("{name}.cache.safetensors"));
-        assert_eq!(lidc(&original, &out, &unwatched).unwrap().cases, 3);
+        assert_eq!(lidc(&original, &out, Control::default()).unwrap().cases, 3);
         let cached = Dataset::open(&out).unwrap();
         assert_eq!((cached.layout, &cached.classes), (Layout::Cache, &original.classes));
         for index in 0..3 {
@@ -51,7 +57,7 @@ fn every_flipped_bit_of_a_cache_is_found() {
     let folder = Folder::new();
     folder.pickle("set/train.pickle", &dict(vec![("a", slice("1.2", 5)), ("b", slice("1.3", 2))]));
     let out = folder.path().join("x.cache.safetensors");
-    lidc(&Dataset::open(&folder.path().join("set")).unwrap(), &out, &unwatched).unwrap();
+    lidc(&Dataset::open(&folder.path().join("set")).unwrap(), &out, Control::default()).unwrap();
     let whole = std::fs::read(&out).unwrap();
     Dataset::open(&out).unwrap();
     for place in 0..whole.len() {
@@ -71,7 +77,7 @@ fn caches_that_cannot_be_made_or_read() {
     folder.labels("pair/labels/b.png", [1, 4, 4], 2, 1);
     let out = folder.path().join("x.cache.safetensors");
     let mixed = Dataset::open(&folder.path().join("pair")).unwrap();
-    let mut said = vec![lidc(&mixed, &out, &unwatched).unwrap_err().to_string()];
+    let mut said = vec![lidc(&mixed, &out, Control::default()).unwrap_err().to_string()];
     assert!(!out.exists());
     std::fs::write(&out, b"nonsense").unwrap();
     said.push(Dataset::open(&out).unwrap_err().to_string());

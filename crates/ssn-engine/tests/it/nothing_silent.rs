@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use ssn::{ReportConfig, report};
-use ssn_core::progress::silent;
+use ssn_core::Control;
 use ssn_eval::{DistributionFile, EvaluateConfig, Kind, Predictions, SampleConfig, evaluate};
 use ssn_io::Limits;
 use ssn_testing::process::{Ended, run_to_end};
@@ -98,7 +98,7 @@ fn without_a_test_part_validation_is_predicted_and_told() {
         ended.stderr
     );
     assert_eq!(Predictions::open(&out).unwrap().about().split, "validation");
-    assert!(evaluate(&EvaluateConfig::new(&out), &silent).unwrap().evaluation.cases > 0);
+    assert!(evaluate(&EvaluateConfig::new(&out), Control::default()).unwrap().evaluation.cases > 0);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn images_join_are_shown_and_are_noticed_when_replaced() {
         again.stderr
     );
 
-    let made = report(&ReportConfig::new(vec![out.clone()]), &silent).unwrap();
+    let made = report(&ReportConfig::new(vec![out.clone()]), Control::default()).unwrap();
     let page = fs::read_to_string(&made.report).unwrap();
     for case in ["patient0", "patient1"] {
         assert!(page.contains(case), "{case}");
@@ -146,7 +146,7 @@ fn with_a_spacing_everything_is_on_the_grid_of_the_image() {
     let ended = predict(&[&run, Path::new("--out"), &out, Path::new("--probabilities")]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let config = SampleConfig { entropy: true, ..SampleConfig::new(vec![out.clone()], &samples) };
-    ssn_eval::sample(&config, &silent).unwrap();
+    ssn_eval::sample(&config, Control::default()).unwrap();
     let about = Predictions::open(&out).unwrap().cases().unwrap()[0].header.description.clone();
     let case = &about.case;
     let image = ssn_io::read(&lab.data().join(format!("images/{case}.nii.gz")), &Limits::default()).unwrap();
@@ -160,9 +160,9 @@ fn with_a_spacing_everything_is_on_the_grid_of_the_image() {
         let found = ssn_io::read(&path, &Limits::default()).unwrap();
         assert_eq!((&found.shape[1..], found.geometry), (&image.shape[1..], image.geometry), "{path:?}");
     }
-    let scored = evaluate(&EvaluateConfig::new(&out), &silent).unwrap().evaluation;
+    let scored = evaluate(&EvaluateConfig::new(&out), Control::default()).unwrap().evaluation;
     assert!(scored.figure("log_likelihood").unwrap().mean.unwrap().is_finite());
-    let made = report(&ReportConfig::new(vec![out.clone()]), &silent).unwrap();
+    let made = report(&ReportConfig::new(vec![out.clone()]), Control::default()).unwrap();
     assert!(fs::read_to_string(&made.report).unwrap().contains(case.as_str()));
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use ssn_core::progress::silent;
+use ssn_core::Control;
 use ssn_eval::{DistributionFile, Kind, Output, Predictions};
 use ssn_eval::{EvaluateConfig, evaluate};
 use ssn_io::{Limits, read};
@@ -62,7 +62,7 @@ fn a_run_predicts_its_test_cases_and_they_are_scored() {
             "columns are no modes: {first} {mixed} {second}"
         );
 
-        let evaluated = evaluate(&EvaluateConfig::new(&out), &silent).unwrap();
+        let evaluated = evaluate(&EvaluateConfig::new(&out), Control::default()).unwrap();
         assert_eq!((evaluated.evaluation.cases, evaluated.cases[0].scores.samples), (8, 100));
 
         // Labels that are corrected are scored anew.
@@ -73,7 +73,7 @@ fn a_run_predicts_its_test_cases_and_they_are_scored() {
         for rater in 1..4 {
             fs::copy(label(0), label(rater)).unwrap();
         }
-        let again = evaluate(&EvaluateConfig::new(&out), &silent).unwrap();
+        let again = evaluate(&EvaluateConfig::new(&out), Control::default()).unwrap();
         let changed: Vec<&str> = (evaluated.cases.iter().zip(&again.cases))
             .filter(|(old, new)| old.scores != new.scores)
             .map(|(old, _)| old.id.as_str())
@@ -172,7 +172,7 @@ fn networks_with_latent_variables_go_the_same_way() {
         assert!(json.contains("\"predicted\": 0"), "{json}");
 
         let args = EvaluateConfig { samples: 9, ..EvaluateConfig::new(&out) };
-        let evaluated = evaluate(&args, &silent).unwrap();
+        let evaluated = evaluate(&args, Control::default()).unwrap();
         assert_eq!((evaluated.evaluation.cases, evaluated.cases[0].scores.samples), (cases, 9));
         fails(
             command()

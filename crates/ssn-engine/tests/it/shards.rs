@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use ssn_core::progress::silent;
+use ssn_core::Control;
 use ssn_data::Shard;
 use ssn_eval::{EvaluateConfig, evaluate, evaluate_shard};
 use ssn_testing::process::wait_for_end;
@@ -26,7 +26,7 @@ impl Whole {
         let (run, out) = (lab.uncut("run"), lab.path("whole"));
         let mut whole = Self { lab, run, expected: BTreeMap::new() };
         finishes(&mut whole.predict(&out));
-        evaluate(&EvaluateConfig::new(&out), &silent).unwrap();
+        evaluate(&EvaluateConfig::new(&out), Control::default()).unwrap();
         whole.expected = tree(&out);
         assert!(whole.expected.contains_key(Path::new("evaluation/summary.json")));
         whole
@@ -77,7 +77,7 @@ fn shards_in_any_order_come_to_the_bytes_of_one_process() {
 
     // The second shard is run twice, and the first one last.
     let args = EvaluateConfig::new(&out);
-    let score = |number| evaluate_shard(&args, Shard::new(number, 3).unwrap(), &silent).unwrap();
+    let score = |number| evaluate_shard(&args, Shard::new(number, 3).unwrap(), Control::default()).unwrap();
     for (number, done) in [(2, 1), (3, 2), (2, 2)] {
         assert_eq!(score(number).err().map(|waiting| waiting.done), Some(done));
     }
@@ -86,7 +86,7 @@ fn shards_in_any_order_come_to_the_bytes_of_one_process() {
     whole.assert_same(&out);
     // All is there: any shard, of any number, finds that, and changes nothing.
     finishes(&mut whole.shard(&out, "2/5"));
-    assert!(evaluate_shard(&args, Shard::new(4, 5).unwrap(), &silent).unwrap().is_ok());
+    assert!(evaluate_shard(&args, Shard::new(4, 5).unwrap(), Control::default()).unwrap().is_ok());
     whole.assert_same(&out);
 }
 
@@ -114,8 +114,9 @@ fn shards_at_once_come_to_the_bytes_of_one_process() {
         assert!(ended.stdout.contains(own), "{}", ended.stdout);
     }
     let args = EvaluateConfig::new(&out);
-    let score =
-        |number: usize| evaluate_shard(&args, Shard::new(number, 4).unwrap(), &silent).unwrap().is_ok();
+    let score = |number: usize| {
+        evaluate_shard(&args, Shard::new(number, 4).unwrap(), Control::default()).unwrap().is_ok()
+    };
     let complete = thread::scope(|scope| {
         let all: Vec<_> = (1..=4).map(|number| scope.spawn(move || score(number))).collect();
         all.into_iter().map(|one| one.join().unwrap()).filter(|complete| *complete).count()
@@ -141,8 +142,8 @@ fn the_whole_command_does_what_a_lost_shard_left() {
     let rest = finishes(whole.shard(&out, "1/1").env("PMI_RANK", "1").env("PMI_SIZE", "2")).stdout;
     assert!(rest.contains("predicted   4 cases") && rest.contains(", 4 were there"), "{rest}");
     let args = EvaluateConfig::new(&out);
-    assert!(evaluate_shard(&args, Shard::new(2, 2).unwrap(), &silent).unwrap().is_err());
-    evaluate(&args, &silent).unwrap();
+    assert!(evaluate_shard(&args, Shard::new(2, 2).unwrap(), Control::default()).unwrap().is_err());
+    evaluate(&args, Control::default()).unwrap();
     whole.assert_same(&out);
 }
 

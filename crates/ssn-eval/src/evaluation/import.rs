@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use sha2::{Digest, Sha256};
 use ssn_args::OtherTool;
 use ssn_core::metrics::LabelFrequencies;
-use ssn_core::{LabelMap, OnProgress, Phase, Progress, Region};
+use ssn_core::{Control, LabelMap, Region};
 use ssn_core::{LowRankNormal, Values};
 use ssn_data::{
     Case, Dataset, FileContent, FilesByCase, Finding, FindingKind, HALF, LabelCoding, NamedLabels,
@@ -67,7 +67,7 @@ pub fn import(
     about: impl FnOnce(ModelId) -> About,
     out: &Path,
     overwrite: bool,
-    progress: OnProgress<'_>,
+    control: Control<'_>,
 ) -> Result<Predictions> {
     let ids: Vec<&str> = dataset.entries.iter().map(|entry| entry.id.as_str()).collect();
     let find = |path: &Option<PathBuf>, content| {
@@ -80,7 +80,7 @@ pub fn import(
     tell_matches(
         &ids,
         &[("samples", &samples), ("probabilities", &probabilities), ("predictions", &labels)],
-        progress,
+        control,
     );
     let mut cases = vec![];
     for (index, id) in ids.iter().enumerate() {
@@ -100,11 +100,11 @@ pub fn import(
     let folder = Predictions::create(out, about(model.clone()))?;
     folder.claim(cases.iter().map(|files| ids[files.index]), &[])?;
     let readings = Readings::default();
-    let phase = Phase::new(progress, "reading", cases.len(), "cases");
+    let phase = control.phase("reading", cases.len(), "cases");
     let stored = each_case(
         &cases,
         |files| ids[files.index],
-        &|done| phase.reached(done),
+        &phase,
         |files, _| {
             let file = convert(dataset, files, model.clone(), &readings)?;
             file.write(&folder.distribution_path(ids[files.index]))?;
@@ -113,17 +113,17 @@ pub fn import(
     )?;
     readings.check()?;
     if let Some(path) = readings.no_place.get() {
-        progress(Progress::Message(&format!(
+        control.message(&format!(
             "files such as {} say nothing of spacing and place (spacing 1, origin 0): those of the raters' labels are taken",
             path.display()
-        )));
+        ));
     }
     if let Some(path) = readings.cut.get() {
-        progress(Progress::Message(&format!(
+        control.message(&format!(
             "JPEG pictures such as {} do not store values exactly: values above {HALF} are {}",
             path.display(),
             dataset.classes[1]
-        )));
+        ));
     }
     let counts: BTreeSet<usize> = stored.iter().map(|(_, count)| *count).collect();
     if let (Some(least), Some(most), true) = (counts.first(), counts.last(), counts.len() > 1) {
@@ -244,7 +244,7 @@ impl Readings {
 }
 
 /// Says which cases have which files, and which files belong to none.
-fn tell_matches(ids: &[&str], found: &[(&str, &FilesByCase)], progress: OnProgress<'_>) {
+fn tell_matches(ids: &[&str], found: &[(&str, &FilesByCase)], control: Control<'_>) {
     for (what, files) in found.iter().filter(|(_, files)| !files.cases.is_empty()) {
         let missing: Vec<String> =
             ids.iter().filter(|id| !files.cases.contains_key(**id)).map(|id| (*id).to_owned()).collect();
@@ -257,7 +257,7 @@ fn tell_matches(ids: &[&str], found: &[(&str, &FilesByCase)], progress: OnProgre
             let names: Vec<String> = files.unmatched.iter().map(|path| path.display().to_string()).collect();
             line += &format!("; {} files of no case: {}", names.len(), named(&names));
         }
-        progress(Progress::Message(&line));
+        control.message(&line);
     }
 }
 

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use ssn_core::{LabelMap, OnProgress, Phase, Progress};
-use ssn_data::parallel::{self, MemoryMeter, unwatched};
+use ssn_core::{Control, LabelMap, Phase};
+use ssn_data::parallel::{self, MemoryMeter};
 use ssn_data::{Cases, Dataset, DatasetOverrides, Severity, Shard, ShardProgress};
 use ssn_io::hex::hex;
 use ssn_io::{Error, Limits, Result, read_bytes};
@@ -46,34 +46,34 @@ pub struct Evaluated {
 /// Scores all cases against the raters of the dataset, and writes the files of the evaluation.
 ///
 /// Cases whose prediction, raters and settings are the same as before are not scored again.
-pub fn evaluate(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Evaluated> {
-    let work = plan_work(config, progress)?;
+pub fn evaluate(config: &EvaluateConfig, control: Control<'_>) -> Result<Evaluated> {
+    let work = plan_work(config, control)?;
     let all: Vec<usize> = (0..work.plan.jobs.len()).collect();
-    let cases = work.score(&all, config.overwrite, progress)?;
-    work.finish(cases, progress)
+    let cases = work.score(&all, config.overwrite, control)?;
+    work.finish(cases, control)
 }
 
 /// Scores the cases of a shard, and writes the files of the evaluation once all cases are scored.
 pub fn evaluate_shard(
     config: &EvaluateConfig,
     shard: Shard,
-    progress: OnProgress<'_>,
+    control: Control<'_>,
 ) -> Result<Result<Evaluated, ShardProgress>> {
     if shard.is_whole() {
-        return evaluate(config, progress).map(Ok);
+        return evaluate(config, control).map(Ok);
     }
-    let work = plan_work(config, progress)?;
-    work.score(&shard.own(work.plan.jobs.len()), config.overwrite, progress)?;
+    let work = plan_work(config, control)?;
+    work.score(&shard.own(work.plan.jobs.len()), config.overwrite, control)?;
     match work.collect(shard)? {
-        Ok(cases) => work.finish(cases, progress).map(Ok),
+        Ok(cases) => work.finish(cases, control).map(Ok),
         Err(waiting) => Ok(Err(waiting)),
     }
 }
 
 /// Finds out what is to be scored, and how.
-fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> {
+fn plan_work(config: &EvaluateConfig, control: Control<'_>) -> Result<Work> {
     let predictions = match (config.other.is_given(), &config.other.raters) {
-        (true, _) => convert(config, progress)?,
+        (true, _) => convert(config, control)?,
         (false, None) => Predictions::open(&config.predictions)?,
         (false, Some(_)) => {
             return Err(Error::usage(
@@ -88,13 +88,13 @@ fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> 
     let data = config.data.as_deref().filter(|_| config.other.raters.is_none());
     let plan = Plan::new(&predictions, data, part, config.split.is_some())?;
     for finding in plan.dataset.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
-        progress(Progress::Warning(&finding.reason));
+        control.warn(&finding.reason);
     }
     if plan.trained_on > 0 {
-        progress(Progress::Warning(&format!(
+        control.warn(&format!(
             "the model trained on {} of the cases: they are left out, and --split all scores them too",
             plan.trained_on
-        )));
+        ));
     }
     let stored = plan.jobs.iter().map(|job| job.found.header.samples).min().unwrap_or(0);
     // Of samples that another tool drew, all count, and of those that a network drew, as many as there are.
@@ -114,10 +114,10 @@ fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> 
         )));
     }
     if plan.others > 0 {
-        progress(Progress::Message(&format!(
+        control.message(&format!(
             "{} predictions are of other cases than those of the part {}",
             plan.others, plan.part
-        )));
+        ));
     }
     for job in &plan.jobs {
         job.found.header.check_samples(config.samples as u64)?;
@@ -128,7 +128,7 @@ fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> 
 }
 
 /// Converts the files of another tool to a folder of predictions.
-fn convert(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Predictions> {
+fn convert(config: &EvaluateConfig, control: Control<'_>) -> Result<Predictions> {
     let Some(path) = config.other.raters.as_ref().or(config.data.as_ref()) else {
         return Err(Error::usage(
             "files of another tool need something to be compared with: give what raters marked with --raters, or a \
@@ -144,12 +144,12 @@ fn convert(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Predicti
     };
     let raters = (0..dataset.entries.len()).map(|index| dataset.rater_count(index)).collect::<BTreeSet<_>>();
     let raters: Vec<String> = raters.iter().map(usize::to_string).collect();
-    progress(Progress::Message(&format!(
+    control.message(&format!(
         "raters: {} cases with {} rater{} each",
         dataset.entries.len(),
         raters.join(" or "),
         if raters == ["1"] { "" } else { "s" }
-    )));
+    ));
     let about = |model| About {
         model,
         seed: 0,
@@ -159,7 +159,7 @@ fn convert(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Predicti
         labels: None,
         labels_only,
     };
-    import(&config.other, &dataset, about, &config.predictions, config.overwrite, progress)
+    import(&config.other, &dataset, about, &config.predictions, config.overwrite, control)
 }
 
 /// What the flags ask for, in the terms of the classes.
@@ -230,9 +230,9 @@ struct Work {
 
 impl Work {
     /// Scores those of some cases that are not scored yet, or all of them `again`.
-    fn score(&self, cases: &[usize], again: bool, progress: OnProgress<'_>) -> Result<Vec<Scored>> {
-        let phase = Phase::new(progress, "scoring", cases.len(), "cases");
-        self.each(cases, &|done| phase.reached(done), |job, meter| {
+    fn score(&self, cases: &[usize], again: bool, control: Control<'_>) -> Result<Vec<Scored>> {
+        let phase = control.phase("scoring", cases.len(), "cases");
+        self.each(cases, &phase, |job, meter| {
             let (raters, rater_names, key) = self.raters(job)?;
             let (path, config) = (self.folder.record(job.found.id()), &self.settings.scores);
             if let Some(record) = Record::read(&path, &key, job.found.id()).filter(|_| !again) {
@@ -256,6 +256,7 @@ impl Work {
             return Ok(Err(waiting));
         }
         let all: Vec<usize> = (0..jobs.len()).collect();
+        let unwatched = Control::default().phase("", all.len(), "cases");
         let found = self.each(&all, &unwatched, |job, _| {
             let (id, (.., key)) = (job.found.id(), self.raters(job)?);
             Ok(Record::read(&self.folder.record(id), &key, id).map(|record| record.scored))
@@ -266,10 +267,10 @@ impl Work {
         })
     }
 
-    fn finish(self, cases: Vec<Scored>, progress: OnProgress<'_>) -> Result<Evaluated> {
+    fn finish(self, cases: Vec<Scored>, control: Control<'_>) -> Result<Evaluated> {
         let Self { plan, settings, folder } = self;
         let swapped = swapped_classes(&plan, &cases)?;
-        swapped.iter().for_each(|sentence| progress(Progress::Warning(sentence)));
+        swapped.iter().for_each(|sentence| control.warn(sentence));
         let mut evaluation = Evaluation::new(settings, &cases, plan.missing)?;
         evaluation.verdict.splice(0..0, swapped);
         folder.write(&evaluation, &cases)?;
@@ -288,11 +289,11 @@ impl Work {
     fn each<T: Send>(
         &self,
         cases: &[usize],
-        progress: parallel::Progress<'_>,
+        phase: &Phase<'_>,
         work: impl Fn(&Job, &MemoryMeter) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         let jobs: Vec<&Job> = cases.iter().map(|&case| &self.plan.jobs[case]).collect();
-        each_case(&jobs, |job| job.found.id(), progress, |job, meter| work(job, meter))
+        each_case(&jobs, |job| job.found.id(), phase, |job, meter| work(job, meter))
     }
 }
 
@@ -300,10 +301,10 @@ impl Work {
 pub fn each_case<C: Sync, T: Send>(
     cases: &[C],
     id: impl Fn(&C) -> &str,
-    progress: parallel::Progress<'_>,
+    phase: &Phase<'_>,
     work: impl Fn(&C, &MemoryMeter) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    let results = parallel::map(cases.len(), progress, |number, meter| work(&cases[number], meter));
+    let results = parallel::map_until(cases.len(), phase, |number, meter| work(&cases[number], meter))?;
     let one = |(case, result): (&C, Result<Result<T>, String>)| {
         let failed = |panic| format!("case {}: the program failed: {panic}; please report this", id(case));
         result.unwrap_or_else(|panic| Err(Error::internal(failed(panic))))

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use ssn_core::{LowRankNormal, Progress};
+use ssn_core::{Control, LowRankNormal, Progress};
 use ssn_data::Shard;
 use ssn_eval::evaluation::OtherTool;
 use ssn_eval::{
     About, Description, DistributionFile, Error, ErrorKind, EvaluateConfig, Evaluated, Kind, ModelId, Part,
-    Predictions, Region, StoredImage, evaluate, evaluate_shard,
+    Predictions, Region, SampleConfig, StoredImage, evaluate, evaluate_shard, sample,
 };
 use ssn_io::{Geometry, Image, Limits, Voxels, write};
 use tempfile::TempDir;
@@ -52,7 +53,7 @@ impl Files {
     }
 
     fn evaluate(&self) -> Evaluated {
-        evaluate(&self.config(), &|_| {}).unwrap()
+        evaluate(&self.config(), Control::default()).unwrap()
     }
 
     fn record(&self, case: &str) -> PathBuf {
@@ -69,7 +70,7 @@ impl Files {
     }
 
     fn refusal(&self, config: &EvaluateConfig) -> (ErrorKind, String) {
-        let error: Error = evaluate(config, &|_| {}).map(|_| ()).unwrap_err();
+        let error: Error = evaluate(config, Control::default()).map(|_| ()).unwrap_err();
         (error.kind, error.to_string().replace(&self.0.path().display().to_string(), "FOLDER"))
     }
 }
@@ -108,7 +109,7 @@ fn shards_come_to_the_files_of_one_process() {
     let config =
         EvaluateConfig { out: Some(files.path("parts")), other: OtherTool::default(), ..files.config() };
     let config = EvaluateConfig { split: Some(Part::All), ..config };
-    let shard = |number| evaluate_shard(&config, Shard::new(number, 2).unwrap(), &|_| {}).unwrap();
+    let shard = |number| evaluate_shard(&config, Shard::new(number, 2).unwrap(), Control::default()).unwrap();
     let waiting = shard(2).map(|_| ()).unwrap_err();
     assert_eq!((waiting.done, waiting.of), (1, 2));
     assert!(!files.path("parts/summary.json").exists(), "no table of some cases");
@@ -132,7 +133,7 @@ fn other_settings_are_refused_unless_the_evaluation_is_replaced() {
          --out or replace it with --overwrite"
     );
     let replaced = EvaluateConfig { overwrite: true, ..other };
-    assert_eq!(evaluate(&replaced, &|_| {}).unwrap().evaluation.settings.scores.seed, 1);
+    assert_eq!(evaluate(&replaced, Control::default()).unwrap().evaluation.settings.scores.seed, 1);
 }
 
 #[test]
@@ -172,7 +173,7 @@ fn cases_without_a_prediction_are_named_and_may_be_left_out() {
         sentence.starts_with("1 of 3 cases of the part all have no prediction in FOLDER/scores: b;"),
         "{sentence}"
     );
-    let found = evaluate(&EvaluateConfig { allow_missing: true, ..config }, &|_| {}).unwrap();
+    let found = evaluate(&EvaluateConfig { allow_missing: true, ..config }, Control::default()).unwrap();
     assert_eq!((found.cases.len(), found.evaluation.missing), (2, vec!["b".to_owned()]));
 }
 
@@ -184,7 +185,7 @@ fn evaluate_with_warnings(config: &EvaluateConfig) -> (Evaluated, Vec<String>) {
             warnings.lock().unwrap().push(text.to_owned());
         }
     };
-    (evaluate(config, &progress).unwrap(), warnings.into_inner().unwrap())
+    (evaluate(config, Control::watched(&progress)).unwrap(), warnings.into_inner().unwrap())
 }
 
 #[test]
@@ -227,7 +228,7 @@ fn cases_of_training_are_left_out_unless_all_are_asked_for() {
     assert_eq!((ids, found.evaluation.missing.len()), (vec!["a", "c"], 0));
     assert!(warnings[0].starts_with("the model trained on 1 of the cases"), "{warnings:?}");
     let all = EvaluateConfig { split: Some(Part::All), ..some };
-    assert_eq!(evaluate(&all, &|_| {}).unwrap().cases.len(), 3);
+    assert_eq!(evaluate(&all, Control::default()).unwrap().cases.len(), 3);
     let (kind, sentence) = files.refusal(&predict("every", &CASES));
     assert_eq!(kind, ErrorKind::BadData);
     assert!(sentence.starts_with("the model trained on all 3 cases"), "{sentence}");
@@ -252,4 +253,43 @@ fn inverted_masks_are_the_first_line_of_the_verdict() {
     let (found, warnings) =
         evaluate_with_warnings(&EvaluateConfig { predictions: files.path("good"), ..files.config() });
     assert!(!found.evaluation.verdict[0].starts_with("The class") && warnings.is_empty(), "{warnings:?}");
+}
+
+#[test]
+fn a_stopped_evaluation_continues() {
+    let (files, whole) = (Files::new(), Files::new());
+    whole.evaluate();
+    let stop = AtomicBool::new(false);
+    let progress = |event: Progress<'_>| {
+        if let Progress::Begin { name: "scoring", .. } = event {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let stopped =
+        evaluate(&files.config(), Control { progress: &progress, stop: &stop }).map(|_| ()).unwrap_err();
+    assert_eq!(stopped.kind, ErrorKind::Stopped);
+    assert_eq!(stopped.to_string(), "stopped after 0 of 3 cases; run the same command to continue");
+    assert!(!files.path("scores/evaluation/summary.json").exists());
+    files.evaluate();
+    assert_eq!(files.written(), whole.written());
+}
+
+#[test]
+fn stopped_samples_are_drawn_again() {
+    let files = Files::new();
+    files.evaluate();
+    let config =
+        SampleConfig { samples: 2, ..SampleConfig::new(vec![files.path("scores")], files.path("drawn")) };
+    let stop = AtomicBool::new(false);
+    let progress = |event: Progress<'_>| {
+        if let Progress::Done { .. } = event {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let stopped = sample(&config, Control { progress: &progress, stop: &stop }).map(|_| ()).unwrap_err();
+    assert_eq!(
+        (stopped.kind, stopped.to_string().as_str()),
+        (ErrorKind::Stopped, "stopped after 2 samples; run the same command to draw them again")
+    );
+    assert_eq!(sample(&config, Control::default()).unwrap().cases, CASES.len());
 }

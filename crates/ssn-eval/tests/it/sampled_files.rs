@@ -1,7 +1,7 @@
 //! Samples that a network drew itself: its file gives them back, scores are theirs, and what it does not hold is refused.
 
 use ssn_core::metrics::{PairwiseDistances, brier, ged};
-use ssn_core::{BitPlanes, LabelMap, LowRankNormal, Steering, Values};
+use ssn_core::{BitPlanes, Control, LabelMap, LowRankNormal, Steering, Values};
 use ssn_eval::evaluation::cases_csv;
 use ssn_eval::scores::memory;
 use ssn_eval::{
@@ -81,7 +81,7 @@ fn segments_have_the_names_of_classes() {
     let out = folder.path().join("out");
     let format = Some(MapFormat::SegNrrd);
     let config = SampleConfig { samples: 2, format, ..SampleConfig::new(vec![path.clone()], &out) };
-    sample(&config, &|_| {}).unwrap();
+    sample(&config, Control::default()).unwrap();
     let written = out.join("a_sample_1.seg.nrrd");
     let found = ssn_io::read_segments(&written, &Limits::default()).unwrap();
     let found: Vec<_> = found.iter().map(|segment| (segment.name.as_str(), segment.label)).collect();
@@ -89,7 +89,7 @@ fn segments_have_the_names_of_classes() {
     let stored = ssn_io::read(&written, &Limits::default()).unwrap().to_labels().unwrap().data;
     assert!(stored.iter().all(|label| [0, 4, 7].contains(label)) && stored.contains(&7));
     let config = SampleConfig { entropy: true, overwrite: true, ..config };
-    let message = sample(&config, &|_| {}).unwrap_err().to_string();
+    let message = sample(&config, Control::default()).unwrap_err().to_string();
     assert!(message.contains("--format seg.nrrd holds labels"), "{message}");
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use ssn_core::Control;
 use ssn_data::text::listed;
 use ssn_data::{Split, parallel};
 use ssn_io::{Error, Limits, read_bytes, write_atomically};
@@ -42,20 +43,12 @@ impl RunInputs {
     ///
     /// # Errors
     /// A file that cannot be read, and [`ErrorKind::Stopped`](ssn_io::ErrorKind::Stopped).
-    pub fn of(
-        resolved: &ResolvedRun,
-        run: &Path,
-        progress: parallel::Progress<'_>,
-        should_stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Self> {
+    pub fn of(resolved: &ResolvedRun, run: &Path, control: Control<'_>) -> Result<Self> {
         let known = Self::read(&run.join(INPUTS)).map_or(BTreeMap::new(), |inputs| inputs.cases);
         let dataset = &resolved.dataset;
         let used: Vec<usize> =
             (0..dataset.entries.len()).filter(|&index| resolved.parts[index] != Split::Test).collect();
-        let input = |index: usize| -> ssn_data::Result<Option<CaseInput>> {
-            if should_stop() {
-                return Ok(None);
-            }
+        let input = |index: usize| -> ssn_data::Result<CaseInput> {
             let stamp = dataset.case_stamp(index);
             let known = known.get(&dataset.entries[index].id);
             let is_same =
@@ -64,14 +57,15 @@ impl RunInputs {
                 Some(known) => [known.image.clone(), known.sha256.clone()],
                 None => dataset.case_sha256(index)?,
             };
-            Ok(Some(CaseInput { sha256, image, stamp }))
+            Ok(CaseInput { sha256, image, stamp })
         };
-        let inputs = parallel::map(used.len(), progress, |number, meter| {
+        let phase = control.phase("hashing", used.len(), "cases");
+        let inputs = parallel::map_until(used.len(), &phase, |number, meter| {
             meter.saw_all(BYTES_OF_CASE);
             input(used[number])
-        });
+        })
+        .map_err(|_| Error::stopped())?;
         let inputs = parallel::all_or_error(inputs, |number| &dataset.entries[used[number]].id)?;
-        let inputs: Vec<CaseInput> = inputs.into_iter().collect::<Option<_>>().ok_or_else(Error::stopped)?;
         let ids = used.iter().map(|&index| dataset.entries[index].id.clone());
         Ok(Self { cases: ids.zip(inputs).collect() })
     }

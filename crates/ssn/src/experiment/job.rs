@@ -10,7 +10,6 @@ use ssn_args::{
     BadCases, CheckpointChoice, EvaluateConfig, ExperimentConfig, Part, PredictConfig, TrainConfig,
 };
 use ssn_core::Steering;
-use ssn_core::progress::silent;
 use ssn_data::{DeviceChoice, LabelPolicy, Split};
 use ssn_eval::{DistributionFile, Draw, Evaluated, Kind, Predictions, blocks, evaluate};
 use ssn_io::{Limits, read_bytes};
@@ -21,7 +20,6 @@ use ssn_train::inference::{LatentSamples, WholeImageConfig, never_stop};
 use ssn_train::run::TrainedModel;
 
 use super::plan::{CONFIG, Job, Plan, fold_settings};
-use crate::control::Control;
 use crate::device::device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::predict::predict;
@@ -29,6 +27,7 @@ use crate::predictor::voxels_at_once;
 use crate::text::command_line;
 use crate::train::{self, train};
 use crate::work_folder::{make_folder, stopped, write_file};
+use ssn_core::Control;
 
 /// Cases that are predicted again, and whose samples are drawn, to see how long it takes.
 const MEASURED_CASES: usize = 5;
@@ -219,7 +218,7 @@ impl Job {
             groups: plan.masks.clone(),
             ..EvaluateConfig::new(&self.predictions)
         };
-        let evaluated = evaluate(&config, &silent)?;
+        let evaluated = evaluate(&config, Control::default())?;
         let record = self.record();
         if !record.is_scored {
             Record { is_scored: true, ..record }.write(&self.record)?;

@@ -11,7 +11,6 @@ mod work;
 
 use ssn_args::ExperimentConfig;
 
-use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::toy::{ToySolution, solve_toy};
 use crate::work_folder::{is_begun, make_folder, write_file, write_images};
@@ -19,6 +18,7 @@ use file::{Experiment, Toy};
 use finished::{Finished, Run};
 use job::Context;
 use plan::{ANOTHER, CONFIG, EXPERIMENT, Job, Plan};
+use ssn_core::Control;
 use work::Done;
 
 /// What an experiment came to.

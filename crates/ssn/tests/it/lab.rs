@@ -158,7 +158,7 @@ pub fn through_all_functions(run: &Path, device: DeviceChoice, with_report: bool
     };
     predict(&config(run, &folder), Control::default()).map_err(|error| named("predict")(&error))?;
     let mut scores = EvaluateConfig { samples: 3, fast: true, ..EvaluateConfig::new(&folder) };
-    let evaluated = evaluate(&scores, &silent).map_err(|error| named("evaluate")(&error))?;
+    let evaluated = evaluate(&scores, Control::default()).map_err(|error| named("evaluate")(&error))?;
     if evaluated.cases.is_empty() {
         return Err("evaluate: no case was scored".to_owned());
     }
@@ -169,7 +169,7 @@ pub fn through_all_functions(run: &Path, device: DeviceChoice, with_report: bool
             out: Some(run.with_extension("report")),
             ..ReportConfig::new(vec![folder.clone(), run.to_owned()])
         };
-        report(&report_config, &silent).map_err(|error| named("report")(&error))?;
+        report(&report_config, Control::default()).map_err(|error| named("report")(&error))?;
     }
     // A bundle predicts what the run does.
     let bundle = run.with_extension("safetensors");
@@ -186,7 +186,8 @@ pub fn through_all_functions(run: &Path, device: DeviceChoice, with_report: bool
     predict(&PredictConfig { data, ..config(&bundle, &by_bundle) }, Control::default())
         .map_err(|error| named("predict with the bundle")(&error))?;
     scores.predictions = by_bundle.clone();
-    evaluate(&scores, &silent).map_err(|error| named("evaluate the bundle's predictions")(&error))?;
+    evaluate(&scores, Control::default())
+        .map_err(|error| named("evaluate the bundle's predictions")(&error))?;
     let open = |folder: &Path| Predictions::open(folder).and_then(|folder| folder.cases());
     let (ours, theirs) = (open(&folder).unwrap(), open(&by_bundle).unwrap());
     if ours.len() != theirs.len() {

@@ -61,7 +61,7 @@ fn scored(predictions: &Path, data: Option<&Path>, split: Option<Part>) -> (Vec<
         overwrite: true,
         ..EvaluateConfig::new(predictions)
     };
-    let evaluated = evaluate(&config, &watch).unwrap();
+    let evaluated = evaluate(&config, Control::watched(&watch)).unwrap();
     let dice = |mask: &String| {
         let values: Vec<f64> = evaluated
             .cases
@@ -171,7 +171,7 @@ fn exchanged_classes_are_a_warning() {
     };
     let config =
         EvaluateConfig { other, data: Some(exchanged), ..EvaluateConfig::new(lab.path("converted")) };
-    let evaluated = evaluate(&config, &watch).unwrap();
+    let evaluated = evaluate(&config, Control::watched(&watch)).unwrap();
     let warnings = warnings.into_inner().unwrap();
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(warnings[0].contains("but would have 79.4 % against the raters' label_2"), "{warnings:?}");

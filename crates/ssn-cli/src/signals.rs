@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
-use ssn::ErrorKind;
-use ssn_cli::{Failure, progress};
+use ssn_data::launched;
+use ssn_eval::ErrorKind;
+
+use crate::{Failure, progress};
 
 /// Set by a program that started this one and holds its standard input: the end of that is the end of the program, as when
 /// Python is killed or the kernel of a notebook restarts.
@@ -26,7 +28,7 @@ pub fn stop_flag(item: &'static str) -> Result<Arc<AtomicBool>, Failure> {
 
 fn register(item: &'static str) -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    let launched = ssn::data::launched();
+    let launched = launched();
     if launched.is_none() {
         // Handlers run in this order: the first signal finds the flag still down.
         flag::register_conditional_shutdown(SIGINT, ErrorKind::Stopped as i32, stop.clone())?;
