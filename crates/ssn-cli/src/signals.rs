@@ -15,7 +15,8 @@ use signal_hook::iterator::Signals;
 use ssn_data::launched;
 use ssn_eval::ErrorKind;
 
-use crate::{Failure, progress};
+use crate::exit::Failure;
+use crate::progress;
 
 /// Set by a program that started this one and holds its standard input: the end of that is the end of the program, as when
 /// Python is killed or the kernel of a notebook restarts.

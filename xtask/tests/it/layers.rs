@@ -190,12 +190,11 @@ const MODULES: &[(&str, &[&str])] = &[
     ),
     ("ssn-py", &["convert", "work", "image", "distribution", "score"]),
     ("ssn-view", &["keep", "image", "scores", "package", "page", "export", "server"]),
-    ("ssn-cli", &["exit", "threads", "shard", "args", "progress", "engine", "verbs"]),
+    ("ssn-cli", &["exit", "threads", "shard", "args", "progress", "signals", "engine", "verbs"]),
     (
         "ssn",
         &[
             "error",
-            "control",
             "text",
             "device",
             "work_folder",
@@ -209,7 +208,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "experiment",
         ],
     ),
-    ("ssn-engine", &["signals", "ranks", "toy", "train", "predict", "export", "demo", "experiment"]),
+    ("ssn-engine", &["ranks", "toy", "train", "predict", "export", "demo", "experiment"]),
 ];
 
 #[test]
