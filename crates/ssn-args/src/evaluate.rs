@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 
 use crate::parsers::{bin_count, tolerance, weight};
-use crate::part::Part;
+use crate::part::SplitChoice;
 use crate::rule::PredictionRule;
 use crate::scores::{
     DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_SURFACE_SAMPLES, DEFAULT_TOLERANCE, GedDistance, Group, ScoreSet,
@@ -26,7 +26,7 @@ pub struct EvaluateConfig {
     pub data: Option<PathBuf>,
     /// The cases to score: train, validation, test or all; without it, those that were predicted for.
     #[arg(long, hide_possible_values = true)]
-    pub split: Option<Part>,
+    pub split: Option<SplitChoice>,
     /// How many samples to draw of each case.
     #[arg(skip = DEFAULT_SAMPLES)]
     pub samples: usize,

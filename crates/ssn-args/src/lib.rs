@@ -28,7 +28,7 @@ pub use experiment::ExperimentConfig;
 pub use export::{ExportConfig, ExportFormat};
 pub use import::ImportConfig;
 pub use loss::LossKind;
-pub use part::Part;
+pub use part::SplitChoice;
 pub use precision::StoredPrecision;
 pub use predict::PredictConfig;
 pub use report::ReportConfig;

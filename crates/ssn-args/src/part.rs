@@ -6,14 +6,14 @@ use ssn_data::Split;
 /// Cases of a dataset: those to learn from, those to choose by, those to judge by, or all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[allow(missing_docs, reason = "said above: help would show what stands here")]
-pub enum Part {
+pub enum SplitChoice {
     Train,
     Validation,
     Test,
     All,
 }
 
-impl Part {
+impl SplitChoice {
     /// The part that a folder of predictions says it is of.
     pub fn from_name(name: &str) -> Option<Self> {
         match Split::from_name(name) {

@@ -7,7 +7,7 @@ use ssn_data::{DeviceChoice, Shard};
 
 use crate::checkpoint::CheckpointChoice;
 use crate::parsers::{count, tile};
-use crate::part::Part;
+use crate::part::SplitChoice;
 use crate::precision::StoredPrecision;
 use crate::rule::PredictionRule;
 
@@ -30,7 +30,7 @@ pub struct PredictConfig {
         long,
         help = "The part of the dataset; without it, test, and all of what is named on the command line"
     )]
-    pub split: Option<Part>,
+    pub split: Option<SplitChoice>,
     /// The folder to write to.
     #[arg(long, default_value = "predictions")]
     pub out: PathBuf,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use signal_hook::consts::SIGABRT;
 use signal_hook::flag::register_conditional_shutdown;
-use ssn_data::text::visible;
+use ssn_data::text::without_controls;
 use ssn_io::{Error, ErrorKind};
 
 /// A command that failed: the code to exit with and what to tell the user.
@@ -101,7 +101,7 @@ pub(crate) fn colored(text: &str) -> String {
 /// Writes a line to standard error. Where nobody can be told, as on a full disk or after the terminal was closed, the
 /// work goes on all the same.
 pub fn tell(line: &str) {
-    let line = visible(line);
+    let line = without_controls(line);
     let line = terminal_width().map_or_else(|| line.to_string(), |width| wrapped(&line, width));
     let _ = anstream::stderr().write_all(format!("{}\n", colored(&line)).as_bytes());
 }
@@ -148,7 +148,7 @@ pub fn json(value: &impl Serialize) -> Result<String, Failure> {
 
 /// Writes findings and other sentences to standard output, in lines that fit a terminal.
 pub fn print_sentences(text: &str) -> Result<(), Failure> {
-    let text = visible(text);
+    let text = without_controls(text);
     let line = |line: &str| match width_of(&std::io::stdout()) {
         Some(width) => colored(&wrapped(line, width)) + "\n",
         None => colored(line) + "\n",
@@ -159,7 +159,7 @@ pub fn print_sentences(text: &str) -> Result<(), Failure> {
 /// Writes a result to standard output, with what would steer a terminal made visible. A reader that has seen enough, such as
 /// `head`, is no error.
 pub fn print(text: &str) -> Result<(), Failure> {
-    write_out(&visible(text))
+    write_out(&without_controls(text))
 }
 
 fn write_out(text: &str) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use ssn_core::progress::{PhaseId, Progress};
-use ssn_data::text::{spoken, visible};
+use ssn_data::text::{spoken, without_controls};
 
 use crate::exit::{colored, tell, terminal_width, unless_ended, wrapped};
 
@@ -24,7 +24,7 @@ static LINES: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 pub fn message(line: &str) {
     match terminal_width() {
         Some(width) => {
-            let _ = LINES.println(colored(&wrapped(&visible(line), width)));
+            let _ = LINES.println(colored(&wrapped(&without_controls(line), width)));
         }
         None => tell(line),
     }
@@ -178,7 +178,7 @@ pub fn show(quiet: bool) -> impl Fn(Progress<'_>) + Sync {
             }
             Progress::Current { phase, what } => {
                 if let Some(mut state) = phases.state(phase) {
-                    state.current = visible(what).into_owned();
+                    state.current = without_controls(what).into_owned();
                 }
             }
             Progress::Message(line) | Progress::Warning(line) => message(line),

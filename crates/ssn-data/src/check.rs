@@ -15,7 +15,7 @@ use crate::dataset::{
 };
 use crate::layouts::label_values;
 use crate::parallel;
-use crate::parallel::{MemoryMeter, Progress};
+use crate::parallel::{CaseCounter, MemoryMeter};
 use crate::text::counted;
 
 /// What a check found.
@@ -48,7 +48,7 @@ impl CheckReport {
 ///
 /// `parts` is the part of each case where a split was made; without it, the parts that the dataset itself
 /// assigns are looked at.
-pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>) -> CheckReport {
+pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: CaseCounter<'_>) -> CheckReport {
     let results = parallel::map(dataset.entries.len(), progress, inspection(dataset, parts));
     report_of(dataset, parts, results)
 }

@@ -37,7 +37,7 @@ pub fn available_bytes() -> usize {
 }
 
 /// Called after each case, from any thread, with the number of cases done.
-pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
+pub type CaseCounter<'a> = &'a (dyn Fn(usize) + Sync);
 
 /// Ignores the progress.
 pub fn unwatched(_done: usize) {}
@@ -92,7 +92,7 @@ impl MemoryMeter {
 /// Returns the results of `work` for the numbers below `count`, in their order; a panic is a result too, as its message.
 pub fn map<T: Send>(
     count: usize,
-    progress: Progress<'_>,
+    progress: CaseCounter<'_>,
     work: impl Fn(usize, &MemoryMeter) -> T + Sync,
 ) -> Vec<Result<T, String>> {
     map_some(count, progress, &|| false, work)
@@ -123,7 +123,7 @@ pub fn stopped(done: usize, count: usize) -> Error {
 /// would take up the next case, and more cases would be in memory than there are threads.
 fn map_some<T: Send>(
     count: usize,
-    progress: Progress<'_>,
+    progress: CaseCounter<'_>,
     stops: &(dyn Fn() -> bool + Sync),
     work: impl Fn(usize, &MemoryMeter) -> T + Sync,
 ) -> Vec<Result<T, String>> {

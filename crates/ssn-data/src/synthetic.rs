@@ -55,7 +55,7 @@ impl Synthetic {
 
     /// Writes the set into a folder: 2D as PNG of 16 bits, 3D as NIfTI. The labels of rater n end in `_n`; masks, if
     /// there are any, are in a third folder. `progress` gets the number of cases done.
-    pub fn write(&self, folder: &Path, progress: parallel::Progress<'_>) -> Result<()> {
+    pub fn write(&self, folder: &Path, progress: parallel::CaseCounter<'_>) -> Result<()> {
         let flat = self.config.size[0] == 1;
         let ending = if flat { "png" } else { "nii.gz" };
         let [images, labels, masks] = ["images", "labels", "masks"].map(|name| folder.join(name));

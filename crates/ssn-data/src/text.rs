@@ -73,7 +73,7 @@ pub fn spoken(seconds: f64) -> String {
 }
 
 /// A word as a shell takes it for one.
-pub fn quoted(word: &str) -> String {
+pub fn shell_quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),
@@ -83,7 +83,7 @@ pub fn quoted(word: &str) -> String {
 
 /// A text without characters that steer a terminal, which stand as `\u001b`: control characters but the end of a line, and
 /// those that turn the direction of text. As escapes of JSON, they leave JSON as it is.
-pub fn visible(text: &str) -> Cow<'_, str> {
+pub fn without_controls(text: &str) -> Cow<'_, str> {
     let is_hidden = |c: char| {
         c.is_control() && c != '\n'
             || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -222,13 +222,13 @@ mod tests {
     #[test]
     fn spreadsheets_run_no_cell_and_all_come_back() {
         let rows = [
-            texts(&["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@x", "'=y", "''-z", "-case", "'quoted'"]),
+            texts(&["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@x", "'=y", "''-z", "-case", "'shell_quoted'"]),
             texts(&["-0.5", "+3", "-1e-5", "-inf", "a=b", "1-2", "'", ""]),
         ];
         let text = csv_text(&rows);
         assert_eq!(
             text,
-            "'=cmd|' /C calc'!A0,'+1+1,'-2+3,'@x,''=y,'''-z,'-case,'quoted'\n-0.5,+3,-1e-5,-inf,a=b,1-2,',\n"
+            "'=cmd|' /C calc'!A0,'+1+1,'-2+3,'@x,''=y,'''-z,'-case,'shell_quoted'\n-0.5,+3,-1e-5,-inf,a=b,1-2,',\n"
         );
         assert!(csv_rows(&text).unwrap().into_iter().map(|row| row.cells).eq(rows));
     }
@@ -237,9 +237,9 @@ mod tests {
     fn nothing_steers_a_terminal() {
         let text = "\u{1b}]0;x\u{7}a\r\u{9b}b\u{202e}c\u{2066}\u{7f}\t\nü²";
         let expected = "\\u001b]0;x\\u0007a\\u000d\\u009bb\\u202ec\\u2066\\u007f\\u0009\nü²";
-        assert_eq!(visible(text), expected);
+        assert_eq!(without_controls(text), expected);
         let json = serde_json::to_string(text).unwrap();
-        assert_eq!(serde_json::from_str::<String>(&visible(&json)).unwrap(), text);
+        assert_eq!(serde_json::from_str::<String>(&without_controls(&json)).unwrap(), text);
     }
 
     #[test]
@@ -264,9 +264,9 @@ mod tests {
 
     #[test]
     fn shells_take_words_as_they_are_meant() {
-        assert_eq!(quoted("training.steps=4"), "training.steps=4");
-        assert_eq!(quoted("model.head={stochastic={rank=0}}"), "'model.head={stochastic={rank=0}}'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
+        assert_eq!(shell_quoted("training.steps=4"), "training.steps=4");
+        assert_eq!(shell_quoted("model.head={stochastic={rank=0}}"), "'model.head={stochastic={rank=0}}'");
+        assert_eq!(shell_quoted("it's"), r"'it'\''s'");
+        assert_eq!(shell_quoted(""), "''");
     }
 }

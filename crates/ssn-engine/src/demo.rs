@@ -1,6 +1,6 @@
 //! `ssn demo`: the whole way from images to samples, scores and pictures.
 
-use ssn::data::text::quoted;
+use ssn::data::text::shell_quoted;
 use ssn::{Control, Demo, DemoConfig, demo};
 use ssn_cli::args::Global;
 use ssn_cli::exit::print;
@@ -27,7 +27,7 @@ pub fn run(config: &DemoConfig, global: &Global) -> Result<(), Failure> {
             comparison.display(),
             detail.display(),
             viewer.display(),
-            quoted(&predictions.display().to_string())
+            shell_quoted(&predictions.display().to_string())
         )
     })
 }

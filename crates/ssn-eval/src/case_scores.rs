@@ -96,7 +96,7 @@ impl CaseScores {
 
 /// The values of one case for one score.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Observations {
+pub struct CaseValues {
     /// The column in `cases.csv` and the name in `summary.json`.
     pub key: String,
     /// The row in tables.
@@ -113,7 +113,7 @@ pub struct Observations {
     pub one_empty: usize,
 }
 
-impl Observations {
+impl CaseValues {
     /// Returns the mean over the raters that have a value.
     pub fn mean(&self) -> Option<f64> {
         mean(self.values.iter().copied().flatten())
@@ -131,13 +131,13 @@ impl Observations {
 }
 
 /// Returns all scores of a case, in the order of tables.
-pub fn observations(scores: &CaseScores) -> Vec<Observations> {
+pub fn observations(scores: &CaseScores) -> Vec<CaseValues> {
     let row = |values: &ScoreValues| {
         let ScoreKey { score, samples, mask } = ScoreKey::parse(&values.key)?;
         let title = with_units(score.title, scores.in_voxels)
             .replace("{n}", &counted(samples.unwrap_or(scores.samples), "sample"))
             .replace("{distance}", scores.distance.suffix());
-        Some(Observations {
+        Some(CaseValues {
             key: values.key.clone(),
             title,
             group: mask.map(str::to_owned),

@@ -29,7 +29,7 @@ pub(crate) fn image_ece(case: &CaseInput<'_>) -> Result<Option<f64>> {
 /// where nobody marked anything.
 pub(crate) fn ece_around_marks(case: &CaseInput<'_>) -> Result<Option<f64>> {
     let (raters, size) = (case.raters, case.maps.size);
-    let (Some(probabilities), Some(region)) = (case.probabilities, marks(raters, size)) else {
+    let (Some(probabilities), Some(region)) = (case.probabilities, marked_box(raters, size)) else {
         return Ok(None);
     };
     let planes = probabilities.chunks_exact(raters[0].voxels());
@@ -46,7 +46,7 @@ fn mean_ece(probabilities: &[f32], raters: &[LabelMap]) -> Result<Option<f64>> {
 }
 
 /// Returns the box around what any rater marked, with a margin, within an image of a size; nothing where nobody marked anything.
-fn marks(raters: &[LabelMap], size: [usize; 3]) -> Option<Region> {
+fn marked_box(raters: &[LabelMap], size: [usize; 3]) -> Option<Region> {
     let whole = Region::whole(size);
     let marked = raters.iter().flat_map(|rater| {
         rater.labels().iter().enumerate().filter(|(_, label)| **label > 0).map(|(at, _)| whole.voxel(at))

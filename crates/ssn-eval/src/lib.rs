@@ -10,14 +10,14 @@
 //! ```no_run
 //! use std::path::Path;
 //! use ssn_core::Steering;
-//! use ssn_eval::{Draw, Predictions};
+//! use ssn_eval::{SampleSource, Predictions};
 //!
 //! // Ten samples of every case that `ssn predict` wrote to a folder, half as hot as the network is.
 //! let cool = Steering { temperature: 0.5, ..Steering::default() };
 //! let predictions = Predictions::open(Path::new("predictions"))?;
 //! for case in predictions.cases()? {
 //!     let file = predictions.read(case.id())?;
-//!     let samples = Draw::new(&file, 0, &cool)?.labels(0..10)?;
+//!     let samples = SampleSource::new(&file, 0, &cool)?.labels(0..10)?;
 //!     println!("{}: {} samples", case.id(), samples.len());
 //! }
 //! # Ok::<(), ssn_eval::Error>(())
@@ -38,7 +38,7 @@ mod score_config;
 pub mod scores;
 
 pub use evaluation::{
-    EvaluateConfig, Evaluated, Evaluation, Part, Scored, Settings, evaluate, evaluate_shard,
+    EvaluateConfig, Evaluated, Evaluation, EvaluationSettings, Scored, SplitChoice, evaluate, evaluate_shard,
 };
 pub use memory::check_memory;
 pub use predictions::*;

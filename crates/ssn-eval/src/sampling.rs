@@ -13,8 +13,9 @@ use ssn_io::{Error, ErrorKind, Limits, Result, write, write_labels};
 
 use crate::memory::check_memory;
 use crate::predictions::{
-    Description, DistributionFile, Draw, Found, Kind, Output, blocks, check_free, claim, file_stem, find,
-    name_of, remove_own_files, summarize, unknown_name, write_text,
+    CaseDescription, DistributionFile, Found, Output, PredictionKind, SampleSource, blocks, check_free,
+    claim, file_stem, find_distribution_files, name_of, remove_own_files, summarize, unknown_name,
+    write_text,
 };
 
 /// What was drawn.
@@ -30,7 +31,7 @@ pub struct SampledFiles {
 
 /// Draws samples of every file and writes them.
 pub fn sample(config: &SampleConfig, control: Control<'_>) -> Result<SampledFiles> {
-    let cases = find(&config.inputs)?;
+    let cases = find_distribution_files(&config.inputs)?;
     refuse_twins(&cases)?;
     let steerings = cases.iter().map(|case| steering(config, case)).collect::<Result<Vec<_>, _>>()?;
     for case in &cases {
@@ -74,7 +75,7 @@ fn draw(
 ) -> Result<Vec<SampledClass>> {
     let file = DistributionFile::read(&case.path, &Limits::default())?;
     check_maps(&file)?;
-    let source = Draw::new(&file, config.seed, steering)?;
+    let source = SampleSource::new(&file, config.seed, steering)?;
     let numbers = config.first..config.first + config.samples;
     let mut rows = vec![];
     for block in blocks(numbers.clone(), file.description().voxels()) {
@@ -161,7 +162,7 @@ fn table_path(config: &SampleConfig) -> PathBuf {
     config.out.join("samples.csv")
 }
 
-fn sample_path(config: &SampleConfig, about: &Description, number: u64) -> PathBuf {
+fn sample_path(config: &SampleConfig, about: &CaseDescription, number: u64) -> PathBuf {
     let usual = if about.is_picture() { MapFormat::Png } else { MapFormat::NiiGz };
     let ending = config.format.unwrap_or(usual).ending();
     config.out.join(format!("{}_sample_{number}{ending}", file_stem(&about.case)))
@@ -251,9 +252,11 @@ fn volumes(file: &DistributionFile, sample: u64, path: &Path, labels: &[u8]) -> 
 fn steering(config: &SampleConfig, case: &Found) -> Result<Steering> {
     let path = case.path.display();
     let unsteerable = match case.header.description.kind {
-        Kind::Stochastic => None,
-        Kind::Deterministic => Some("a deterministic network, which has no noise that could be steered"),
-        Kind::Sampled => Some("a network that draws samples itself, which cannot be steered"),
+        PredictionKind::Stochastic => None,
+        PredictionKind::Deterministic => {
+            Some("a deterministic network, which has no noise that could be steered")
+        }
+        PredictionKind::Sampled => Some("a network that draws samples itself, which cannot be steered"),
     };
     if let Some(network) = unsteerable.filter(|_| config.steers()) {
         return Err(Error::usage(format!(

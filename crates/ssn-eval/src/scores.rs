@@ -14,10 +14,12 @@ use ssn_core::{BitPlanes, LabelMap};
 use ssn_io::{Error, Result};
 
 use crate::case_scores::Computation;
-pub use crate::case_scores::{CaseScores, Observations, ScoreValues, observations};
+pub use crate::case_scores::{CaseScores, CaseValues, ScoreValues, observations};
 use crate::inputs::{CaseInput, Likelihood, VoxelInput};
 pub use crate::means::{mean, of_different};
-use crate::predictions::{DistributionFile, Draw, Header, Kind, blocks, predict_labels, summarize};
+use crate::predictions::{
+    DistributionFile, Header, PredictionKind, SampleSource, blocks, predict_labels, summarize,
+};
 pub use crate::score_config::{ALL_CLASSES, CaseMaps, GED_COUNTS, ScoreConfig};
 
 /// Bins that diagrams have at most.
@@ -161,11 +163,11 @@ impl Samples {
     /// its categoricals are asked for.
     fn draw(file: &DistributionFile, prediction: &LabelMap, config: &ScoreConfig) -> Result<Self> {
         let mut samples = Self { planes: vec![], frequencies: None };
-        if file.description().kind == Kind::Deterministic && !config.categorical {
+        if file.description().kind == PredictionKind::Deterministic && !config.categorical {
             samples.add(prediction, config)?;
             return Ok(samples);
         }
-        let source = Draw::new(file, config.seed, &config.steering())?;
+        let source = SampleSource::new(file, config.seed, &config.steering())?;
         for block in blocks(0..config.samples as u64, file.description().voxels()) {
             for map in source.labels(block)? {
                 samples.add(&file.map_on_image(&map)?, config)?;
@@ -193,7 +195,7 @@ impl Likelihood {
         config: &ScoreConfig,
     ) -> Result<Self> {
         // Label maps of samples do not say how likely other labels are.
-        let likely = if file.description().kind == Kind::Sampled { &[] } else { raters };
+        let likely = if file.description().kind == PredictionKind::Sampled { &[] } else { raters };
         let on_region: Vec<LabelMap> = likely
             .iter()
             .map(|rater| Ok(LabelMap::new(file.crop_to_region(rater.labels())?, file.labels())?))

@@ -19,13 +19,13 @@ pub const LOGITS_AT_ONCE: i64 = 1 << 24;
 ///
 /// The tensors' counterpart of [`ssn_core::LowRankNormal`], with the same layout and a batch in front.
 #[derive(Debug)]
-pub struct LowRankNormal {
+pub struct LowRankNormalTensors {
     mean: Tensor,
     diagonal: Tensor,
     factor: Tensor,
 }
 
-impl LowRankNormal {
+impl LowRankNormalTensors {
     /// A batch of distributions from its parts. Rank 0, a factor of shape `[b, 0, c, v]`, gives independent
     /// logits.
     ///
@@ -47,7 +47,7 @@ impl LowRankNormal {
     /// A batch of distributions as a network's heads give it: D = exp(log D) + ε.
     ///
     /// # Shapes
-    /// As for [`LowRankNormal::new`].
+    /// As for [`LowRankNormalTensors::new`].
     pub fn from_log_diagonal(
         mean: Tensor,
         log_diagonal: &Tensor,

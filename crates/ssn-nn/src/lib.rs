@@ -34,7 +34,7 @@ pub mod parameters;
 pub mod random;
 pub mod space;
 
-pub use distribution::LowRankNormal;
+pub use distribution::LowRankNormalTensors;
 pub use error::{NnError, Result};
 pub use heads::{HeadConfig, PhisegConfig, Prediction, ProbUnetConfig, StochasticConfig};
 pub use layers::Mode;

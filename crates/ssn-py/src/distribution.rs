@@ -12,8 +12,8 @@ use rayon::prelude::*;
 use ssn_core::modes::canonicalize;
 use ssn_core::{LowRankNormal, SampleSummary, Sampler, Steering, Values};
 use ssn_eval::{
-    Description, DistributionFile, Draw, Kind, ModelId, PredictionRule, Region, StoredImage, StoredPrecision,
-    blocks, case_seed, predict_labels,
+    CaseDescription, DistributionFile, ModelId, PredictionKind, PredictionRule, Region, SampleSource,
+    StoredImage, StoredPrecision, blocks, case_seed, predict_labels,
 };
 use ssn_io::{Geometry, Limits};
 
@@ -66,9 +66,9 @@ impl From<DistributionFile> for Distribution {
             case: about.case.clone(),
             classes: about.classes.clone(),
             kind: match about.kind {
-                Kind::Stochastic => "stochastic",
-                Kind::Deterministic => "deterministic",
-                Kind::Sampled => "sampled",
+                PredictionKind::Stochastic => "stochastic",
+                PredictionKind::Deterministic => "deterministic",
+                PredictionKind::Sampled => "sampled",
             },
             size: about.size,
             region: (about.region.start, about.region.size),
@@ -136,10 +136,10 @@ impl Distribution {
         let distribution = work::run(py, made)?.map_err(|error| PyValueError::new_err(error.to_string()))?;
         let image =
             StoredImage { has_spacing: spacing.is_some() || affine.is_some(), ..StoredImage::default() };
-        let description = Description {
+        let description = CaseDescription {
             case,
             classes,
-            kind: Kind::Stochastic,
+            kind: PredictionKind::Stochastic,
             size,
             geometry: geometry(spacing, affine),
             network_grid: None,
@@ -203,7 +203,7 @@ impl Distribution {
             let (here, later) = rest.split_at_mut((block.end - block.start) as usize * voxels);
             let (file, settings) = (self.file.clone(), settings.clone());
             let maps = work::run(py, move |_| -> ssn_io::Result<Vec<Vec<u8>>> {
-                let source = Draw::new(&file, settings.0, &steering(&settings))?;
+                let source = SampleSource::new(&file, settings.0, &steering(&settings))?;
                 let maps = source.labels(block)?;
                 maps.par_iter().map(|map| file.labels_on_image(map)).collect()
             })?;
@@ -232,7 +232,7 @@ impl Distribution {
             let sampler = Sampler::new(file.distribution(), seed, &steering(&settings))?;
             let mut summary = SampleSummary::new(&sampler, &[])?;
             // Without noise, one says it all.
-            let noisy = file.description().kind == Kind::Stochastic;
+            let noisy = file.description().kind == PredictionKind::Stochastic;
             let numbers = if noisy { numbers } else { 0..numbers.count().min(1) as u64 };
             let end = numbers.end;
             for first in numbers.step_by(AT_ONCE as usize).take_while(|_| !cancelled.load(Ordering::Relaxed))

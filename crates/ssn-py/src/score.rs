@@ -5,13 +5,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 use ssn_core::LabelMap;
-use ssn_eval::scores::{Observations, observations};
+use ssn_eval::scores::{CaseValues, observations};
 use ssn_eval::{CaseMaps, ScoreConfig, score_maps};
 
 use crate::convert::{exception, not_a_slice};
 use crate::work;
 
-/// The scores of samples and a prediction against raters, as a JSON list of [`Observations`].
+/// The scores of samples and a prediction against raters, as a JSON list of [`CaseValues`].
 ///
 /// # Shapes
 /// `samples` `[m, d, h, w]`, `raters` `[n, d, h, w]`, `prediction` `[d, h, w]`, `probabilities` `[c, d, h, w]`. `options` are
@@ -53,8 +53,8 @@ pub fn score(
         };
         score_maps(&maps, &raters, &config)
     })?;
-    let figure = |row: &Observations| {
-        let Observations { key, title, group, unit, per_rater, values, .. } = row;
+    let figure = |row: &CaseValues| {
+        let CaseValues { key, title, group, unit, per_rater, values, .. } = row;
         json!({"key": key, "score": row.score().map(|score| score.key), "title": title, "group": group, "unit": unit, "per_rater": per_rater, "values": values})
     };
     Ok(Value::from_iter(observations(&scores.map_err(exception)?).iter().map(figure)).to_string())

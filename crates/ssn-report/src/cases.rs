@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ssn_core::Control;
-use ssn_data::text::quoted;
+use ssn_data::text::shell_quoted;
 
 use crate::distances::distances;
 use crate::gallery::{self, GALLERY};
-use crate::material::{Material, Measured, Survey};
+use crate::material::{CaseDistances, CaseSurvey, PredictionSet};
 use crate::output::{Drawn, Report};
 use crate::pictures::{self, COLUMNS};
-use crate::scores::Scores;
+use crate::scores::ReadEvaluation;
 use crate::steering::{Steered, impossible};
 use crate::volumes::volumes;
 use ssn_eval::predictions::file_stem;
@@ -23,10 +23,11 @@ const STEERED: usize = 3;
 
 /// Gives every case its place among all: by the GED² of its evaluation, or of the samples of this report where not all cases were
 /// evaluated, or without raters by how much samples differ. The best is the first.
-pub(crate) fn rank(surveys: &mut [Survey], scores: Option<&Scores>) {
-    let evaluated = |survey: &Survey| scores.and_then(|scores| scores.of_case(&survey.id, GED2));
-    let all =
-        |value: &dyn Fn(&Survey) -> Option<f64>| -> Option<Vec<f64>> { surveys.iter().map(value).collect() };
+pub(crate) fn rank(surveys: &mut [CaseSurvey], scores: Option<&ReadEvaluation>) {
+    let evaluated = |survey: &CaseSurvey| scores.and_then(|scores| scores.of_case(&survey.id, GED2));
+    let all = |value: &dyn Fn(&CaseSurvey) -> Option<f64>| -> Option<Vec<f64>> {
+        surveys.iter().map(value).collect()
+    };
     let badness = all(&evaluated).or_else(|| all(&|survey| survey.ged));
     let badness = badness.unwrap_or_else(|| surveys.iter().map(|survey| survey.sample_diversity).collect());
     let mut order: Vec<usize> = (0..surveys.len()).collect();
@@ -37,7 +38,7 @@ pub(crate) fn rank(surveys: &mut [Survey], scores: Option<&Scores>) {
 }
 
 /// Gives cases the places that they have in another folder; those that it lacks come last.
-pub(crate) fn rank_like(surveys: &mut [Survey], others: &[Survey]) {
+pub(crate) fn rank_like(surveys: &mut [CaseSurvey], others: &[CaseSurvey]) {
     let ranks: BTreeMap<&str, usize> = others.iter().map(|other| (other.id.as_str(), other.rank)).collect();
     for survey in surveys {
         survey.rank = ranks.get(survey.id.as_str()).copied().unwrap_or(usize::MAX);
@@ -45,14 +46,14 @@ pub(crate) fn rank_like(surveys: &mut [Survey], others: &[Survey]) {
 }
 
 /// The case in the middle of all.
-pub(crate) fn typical(surveys: &[Survey]) -> Option<usize> {
+pub(crate) fn typical(surveys: &[CaseSurvey]) -> Option<usize> {
     let mut order: Vec<usize> = (0..surveys.len()).collect();
     order.sort_by_key(|&index| surveys[index].rank);
     order.get(order.len().saturating_sub(1) / 2).copied()
 }
 
 /// What makes a case typical.
-pub(crate) fn typical_words(surveys: &[Survey], id: &str) -> String {
+pub(crate) fn typical_words(surveys: &[CaseSurvey], id: &str) -> String {
     match (surveys.len(), surveys.iter().all(|survey| survey.ged.is_some())) {
         (1, _) => format!("The case {id}."),
         (_, true) => {
@@ -74,18 +75,21 @@ pub(crate) fn view_line(predictions: &Path, id: &str) -> String {
     let path = predictions.to_string_lossy();
     // A name that begins with a dash would be taken for an option.
     let path = if path.starts_with('-') { format!("./{path}") } else { path.into_owned() };
-    let case =
-        if id.starts_with('-') { format!("--case={}", quoted(id)) } else { format!("--case {}", quoted(id)) };
-    format!("ssn view {} {case}", quoted(&path))
+    let case = if id.starts_with('-') {
+        format!("--case={}", shell_quoted(id))
+    } else {
+        format!("--case {}", shell_quoted(id))
+    };
+    format!("ssn view {} {case}", shell_quoted(&path))
 }
 
 /// The pictures and measures of the chosen cases.
 pub(crate) fn chosen(
     report: &mut Report,
-    material: &Material,
-    surveys: &[Survey],
+    material: &PredictionSet,
+    surveys: &[CaseSurvey],
     chosen: &[Chosen],
-    scores: Option<&Scores>,
+    scores: Option<&ReadEvaluation>,
     control: Control<'_>,
 ) -> Result<()> {
     if chosen.is_empty() {
@@ -112,8 +116,8 @@ pub(crate) fn chosen(
 
 fn case(
     report: &mut Report,
-    material: &Material,
-    (survey, facts): (&Survey, &str),
+    material: &PredictionSet,
+    (survey, facts): (&CaseSurvey, &str),
     Chosen { index, why }: Chosen,
     steered: bool,
 ) -> Result<()> {
@@ -122,7 +126,7 @@ fn case(
     report.page.part(&anchor(id), &format!("{id} · {why}"));
     report.page.paragraph(facts);
     report.page.command(&view_line(material.predictions.root(), id));
-    let measured = Measured::of(&subject)?;
+    let measured = CaseDistances::of(&subject)?;
     let view = pictures::view(std::slice::from_ref(&subject));
     let mut caption = "Entropy from 0, light, to 1, dark.".to_owned();
     if subject.file.description().size[0] > 1 {
@@ -167,7 +171,7 @@ fn case(
 }
 
 /// The figures of a case: those of its evaluation, as the tables have them, or of the samples that are shown.
-fn facts(survey: &Survey, scores: Option<&Scores>) -> String {
+fn facts(survey: &CaseSurvey, scores: Option<&ReadEvaluation>) -> String {
     let mut facts = vec![];
     let scored = |key: &str| scores.and_then(|scores| scores.of_case(&survey.id, key));
     facts.extend(scored(GED2).or(survey.ged).map(|ged| format!("GED² {ged:.3}")));
@@ -191,10 +195,10 @@ pub(crate) struct Chosen {
 ///
 /// Worse is a larger GED², or, without raters, a larger diversity of samples; more ambiguous is a larger diversity of
 /// raters, or of samples.
-pub(crate) fn choose(surveys: &[Survey], count: usize) -> Vec<Chosen> {
+pub(crate) fn choose(surveys: &[CaseSurvey], count: usize) -> Vec<Chosen> {
     let known = surveys.iter().all(|survey| survey.ged.is_some());
-    let badness = |survey: &Survey| survey.ged.filter(|_| known).unwrap_or(survey.sample_diversity);
-    let ambiguity = |survey: &Survey| survey.rater_diversity.unwrap_or(survey.sample_diversity);
+    let badness = |survey: &CaseSurvey| survey.ged.filter(|_| known).unwrap_or(survey.sample_diversity);
+    let ambiguity = |survey: &CaseSurvey| survey.rater_diversity.unwrap_or(survey.sample_diversity);
     let mut order: Vec<usize> = (0..surveys.len()).collect();
     order.sort_by(|&a, &b| badness(&surveys[a]).total_cmp(&badness(&surveys[b])));
     let most = order
@@ -226,8 +230,8 @@ pub(crate) fn choose(surveys: &[Survey], count: usize) -> Vec<Chosen> {
 mod tests {
     use super::*;
 
-    fn survey(ged: Option<f64>, sample_diversity: f64, rater_diversity: Option<f64>) -> Survey {
-        Survey { ged, sample_diversity, rater_diversity, ..Survey::default() }
+    fn survey(ged: Option<f64>, sample_diversity: f64, rater_diversity: Option<f64>) -> CaseSurvey {
+        CaseSurvey { ged, sample_diversity, rater_diversity, ..CaseSurvey::default() }
     }
 
     #[test]
@@ -242,7 +246,7 @@ mod tests {
 
     #[test]
     fn all_folders_have_one_order_of_cases() {
-        let named = |id: &str, ged: f64| Survey { id: id.into(), ..survey(Some(ged), 0.0, None) };
+        let named = |id: &str, ged: f64| CaseSurvey { id: id.into(), ..survey(Some(ged), 0.0, None) };
         let mut first = [named("a", 0.5), named("b", 0.1), named("c", 0.3)];
         rank(&mut first, None);
         assert_eq!(first.each_ref().map(|survey| survey.rank), [2, 0, 1]);
@@ -255,7 +259,7 @@ mod tests {
 
     #[test]
     fn the_extremes_come_first_and_nothing_twice() {
-        let surveys: Vec<Survey> =
+        let surveys: Vec<CaseSurvey> =
             (0..10).map(|i| survey(Some(f64::from(i)), 0.0, Some(f64::from(i % 7)))).collect();
         let indices = |count| choose(&surveys, count).iter().map(|one| one.index).collect::<Vec<_>>();
         assert_eq!(indices(3), [6, 9, 0]);

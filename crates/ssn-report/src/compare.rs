@@ -6,17 +6,17 @@ use ssn_core::{Control, LabelMap};
 
 use crate::cases::{self, Chosen, choose};
 use crate::figures::svg::INK;
-use crate::figures::{ColumnGroup, Entry, Key, Picture, Sheet, SheetRow, Tile};
+use crate::figures::{ColumnGroup, Entry, Key, Picture, PictureTile, Sheet, SheetRow};
 use crate::gallery::{self, GALLERY};
-use crate::material::{Material, Measured, Subject, Survey};
+use crate::material::{CaseDistances, CaseSurvey, LoadedCase, PredictionSet};
 use crate::output::{Drawn, Report};
 use crate::pictures::{self, COLUMNS, truth};
 use crate::sample_dice::sample_dice;
-use crate::scores::{Scores, grouped, show_figures, with_error};
+use crate::scores::{ReadEvaluation, grouped, show_figures, with_error};
 use crate::table::{Cell, Row, Table};
 use crate::view::View;
-use ssn_eval::evaluation::{Evaluation, Figure};
-use ssn_eval::predictions::Kind;
+use ssn_eval::evaluation::{Evaluation, ScoreMean};
+use ssn_eval::predictions::PredictionKind;
 use ssn_eval::registry::directions;
 use ssn_io::Result;
 
@@ -25,9 +25,9 @@ const LINE: usize = 15;
 
 pub(crate) fn compare(
     report: &mut Report,
-    materials: &[Material],
-    scored: &[Option<Scores>],
-    surveys: &[Vec<Survey>],
+    materials: &[PredictionSet],
+    scored: &[Option<ReadEvaluation>],
+    surveys: &[Vec<CaseSurvey>],
     count: usize,
     control: Control<'_>,
 ) -> Result<()> {
@@ -57,8 +57,8 @@ pub(crate) fn compare(
     Ok(())
 }
 
-fn folders(materials: &[Material]) -> Table {
-    let row = |material: &Material| {
+fn folders(materials: &[PredictionSet]) -> Table {
+    let row = |material: &PredictionSet| {
         let about = material.predictions.about();
         let count = material.found.len();
         Row::Cells(vec![
@@ -75,8 +75,8 @@ fn folders(materials: &[Material]) -> Table {
 }
 
 /// A row per score and a column per folder; nothing where no folder was scored.
-fn score_table(materials: &[Material], scores: &[Option<Scores>]) -> Option<Table> {
-    let mut figures: Vec<&Figure> = vec![];
+fn score_table(materials: &[PredictionSet], scores: &[Option<ReadEvaluation>]) -> Option<Table> {
+    let mut figures: Vec<&ScoreMean> = vec![];
     for figure in scores.iter().flatten().flat_map(|scores| &scores.evaluation.figures) {
         // Scores that only some folders have stand where their neighbors do.
         if figures.iter().all(|known| known.key != figure.key) {
@@ -88,7 +88,7 @@ fn score_table(materials: &[Material], scores: &[Option<Scores>]) -> Option<Tabl
         return None;
     }
     let rows = grouped(figures.into_iter(), |figure| {
-        let cell = |scores: &Option<Scores>| {
+        let cell = |scores: &Option<ReadEvaluation>| {
             let own = scores.as_ref().and_then(|scores| scores.evaluation.figure(&figure.key));
             with_error(own, figure.unit)
         };
@@ -105,8 +105,8 @@ fn score_table(materials: &[Material], scores: &[Option<Scores>]) -> Option<Tabl
 /// Cases that all folders have, each with a row of samples per folder.
 fn same_cases(
     report: &mut Report,
-    materials: &[Material],
-    surveys: &[Vec<Survey>],
+    materials: &[PredictionSet],
+    surveys: &[Vec<CaseSurvey>],
     count: usize,
     control: Control<'_>,
 ) -> Result<()> {
@@ -114,7 +114,7 @@ fn same_cases(
         .iter()
         .map(|material| material.found.iter().enumerate().map(|(i, found)| (found.id(), i)).collect())
         .collect();
-    let common: Vec<Survey> = surveys[0]
+    let common: Vec<CaseSurvey> = surveys[0]
         .iter()
         .filter(|survey| places.iter().all(|places| places.contains_key(survey.id.as_str())))
         .cloned()
@@ -159,7 +159,7 @@ fn same_cases(
             tiles: row(materials, &compared)?,
         });
         let svg = drawing(materials, &compared, id);
-        let numbers = |(material, surveys): (&Material, &Vec<Survey>)| {
+        let numbers = |(material, surveys): (&PredictionSet, &Vec<CaseSurvey>)| {
             let survey = surveys.iter().find(|survey| survey.id == *id)?;
             let ged = survey.ged.map_or(String::new(), |ged| format!("GED² {ged:.3}, "));
             Some(format!("{}: {ged}diversity of samples {:.3}", material.name, survey.sample_diversity))
@@ -185,7 +185,7 @@ fn same_cases(
 }
 
 /// Draws all cases below each other, each in one row.
-fn in_rows(materials: &[Material], rows: Vec<SheetRow>) -> Drawn {
+fn in_rows(materials: &[PredictionSet], rows: Vec<SheetRow>) -> Drawn {
     let group = |name: &str, columns: &[&str]| ColumnGroup {
         name: name.to_owned(),
         columns: columns.iter().map(|column| (*column).to_owned()).collect(),
@@ -196,7 +196,7 @@ fn in_rows(materials: &[Material], rows: Vec<SheetRow>) -> Drawn {
     let mut caption = "A row per case: the image, the contours of all its raters, and of each network the mean prediction, the entropy \
                        of its marginal probabilities, and its most typical sample, the one nearest to all others."
         .to_owned();
-    if materials.iter().any(|material| material.kind() == Kind::Deterministic) {
+    if materials.iter().any(|material| material.kind() == PredictionKind::Deterministic) {
         caption += " Samples of a deterministic network draw every voxel by itself.";
     }
     let sheet = Sheet {
@@ -213,11 +213,11 @@ fn in_rows(materials: &[Material], rows: Vec<SheetRow>) -> Drawn {
 
 /// Returns the pictures of a case in its row: image and raters, and prediction, entropy and a typical sample of each network.
 fn row(
-    materials: &[Material],
+    materials: &[PredictionSet],
     Compared { subjects, views, measured }: &Compared,
-) -> Result<Vec<Option<Tile>>> {
+) -> Result<Vec<Option<PictureTile>>> {
     let (first, view) = (&subjects[0], &views[0]);
-    let tile = |picture: Picture, empty: bool| Tile {
+    let tile = |picture: Picture, empty: bool| PictureTile {
         picture,
         caption: if empty { "empty".to_owned() } else { String::new() },
     };
@@ -237,24 +237,24 @@ fn row(
 
 /// A case in all folders.
 struct Compared {
-    subjects: Vec<Subject>,
+    subjects: Vec<LoadedCase>,
     views: Vec<View>,
-    measured: Vec<Measured>,
+    measured: Vec<CaseDistances>,
 }
 
 impl Compared {
-    fn new(subjects: Vec<Subject>) -> Result<Self> {
+    fn new(subjects: Vec<LoadedCase>) -> Result<Self> {
         let views = views(&subjects);
-        let measured = subjects.iter().map(Measured::of).collect::<Result<Vec<_>, _>>()?;
+        let measured = subjects.iter().map(CaseDistances::of).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { subjects, views, measured })
     }
 }
 
 /// The view of each folder: a common one for all whose images have the size of the first.
-fn views(subjects: &[Subject]) -> Vec<View> {
+fn views(subjects: &[LoadedCase]) -> Vec<View> {
     let shared = pictures::view(subjects);
     let size = subjects[0].file.description().size;
-    let own = |subject: &Subject| match subject.file.description().size == size {
+    let own = |subject: &LoadedCase| match subject.file.description().size == size {
         true => shared.clone(),
         false => pictures::view(std::slice::from_ref(subject)),
     };
@@ -262,18 +262,22 @@ fn views(subjects: &[Subject]) -> Vec<View> {
 }
 
 /// One case: image and raters, and a row per folder.
-fn drawing(materials: &[Material], Compared { subjects, views, measured }: &Compared, id: &str) -> String {
+fn drawing(
+    materials: &[PredictionSet],
+    Compared { subjects, views, measured }: &Compared,
+    id: &str,
+) -> String {
     let mut strips = pictures::given(&subjects[0], &views[0]);
     for (((material, subject), view), measured) in materials.iter().zip(subjects).zip(views).zip(measured) {
         let image = subject.image.as_deref();
         let tile = |map: &LabelMap, caption: String| {
             let picture = view.labels(image, map, view.slice);
-            Tile { picture, caption }
+            PictureTile { picture, caption }
         };
         let mut tiles = vec![tile(&subject.prediction, "mean prediction".to_owned())];
         tiles.extend(gallery::tiles(subject, view, &gallery::groups(&measured.distances, COLUMNS - 1)));
         let mut label = lines(&material.name);
-        if material.kind() == Kind::Deterministic {
+        if material.kind() == PredictionKind::Deterministic {
             label += "\n(voxels drawn\none by one)";
         }
         strips.push(SheetRow::labeled(label, tiles));

@@ -5,7 +5,7 @@ use ssn_core::metrics::PairwiseDistances;
 use crate::figures::Picture;
 use crate::figures::chart::{Axis, Chart, Frame, Mark, Panel, Ticks, color_bar};
 use crate::figures::svg::{INK, PAPER, probability};
-use crate::material::Measured;
+use crate::material::CaseDistances;
 
 const SIDE: f64 = 336.0;
 const LEFT: f64 = 74.0;
@@ -16,7 +16,7 @@ const BAR: f64 = 14.0;
 const GAP: f64 = 30.0;
 
 /// The heat map of distances, raters first; samples in an order in which neighbors are alike.
-pub(crate) fn distances(id: &str, measured: &Measured) -> String {
+pub(crate) fn distances(id: &str, measured: &CaseDistances) -> String {
     let (distances, raters, order) = (&measured.distances, measured.raters.len(), chain(&measured.distances));
     let of_rater = |rater: usize| {
         let to_samples = order.iter().map(|&sample| distances.sample_to_raters(sample)[rater]);

@@ -3,8 +3,8 @@
 use ssn_core::LabelMap;
 use ssn_core::metrics::PairwiseDistances;
 
-use crate::figures::Tile;
-use crate::material::Subject;
+use crate::figures::PictureTile;
+use crate::material::LoadedCase;
 use crate::view::View;
 
 /// Groups with this share of the samples or less are rare.
@@ -57,7 +57,7 @@ pub(crate) fn typical(distances: &PairwiseDistances) -> usize {
 }
 
 /// A picture of the sample of each group.
-pub(crate) fn tiles(subject: &Subject, view: &View, groups: &[SampleGroup]) -> Vec<Tile> {
+pub(crate) fn tiles(subject: &LoadedCase, view: &View, groups: &[SampleGroup]) -> Vec<PictureTile> {
     let tile = |group: &SampleGroup| {
         let map = &subject.samples[group.sample];
         let rare = if group.is_rare() { ", rare" } else { "" };
@@ -65,7 +65,7 @@ pub(crate) fn tiles(subject: &Subject, view: &View, groups: &[SampleGroup]) -> V
         if let Some(nothing) = nothing(map, view) {
             caption += &format!(", {nothing}");
         }
-        Tile { picture: view.labels(subject.image.as_deref(), map, view.slice), caption }
+        PictureTile { picture: view.labels(subject.image.as_deref(), map, view.slice), caption }
     };
     groups.iter().map(tile).collect()
 }

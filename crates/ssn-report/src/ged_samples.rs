@@ -8,8 +8,8 @@ use crate::figures::chart::{
 use crate::figures::scale::Scale;
 use crate::figures::svg::{Color, FAINT, distinct};
 use crate::output::Drawn;
-use ssn_eval::evaluation::{Evaluation, Figure};
-use ssn_eval::predictions::Kind;
+use ssn_eval::evaluation::{Evaluation, ScoreMean};
+use ssn_eval::predictions::PredictionKind;
 use ssn_eval::registry::{EXCESS_GED2, GED2, RATER_DIVERSITY, SAMPLE_DIVERSITY, ScoreKey};
 
 /// GED² against the number of samples; nothing where it was measured at one number only.
@@ -46,7 +46,7 @@ pub(crate) fn ged_samples(scored: &[(&str, &Evaluation)]) -> Option<Drawn> {
 /// Whether the only sample is the prediction.
 fn is_prediction(evaluation: &Evaluation) -> bool {
     let settings = &evaluation.settings;
-    settings.kind == Kind::Deterministic && !settings.scores.categorical
+    settings.kind == PredictionKind::Deterministic && !settings.scores.categorical
 }
 
 fn excess(name: &str, evaluation: &Evaluation) -> Option<String> {
@@ -56,13 +56,13 @@ fn excess(name: &str, evaluation: &Evaluation) -> Option<String> {
 }
 
 /// The figures of GED², ascending by the number of samples.
-fn ged_figures(evaluation: &Evaluation) -> Vec<(usize, &Figure)> {
-    let of_count = |figure| -> Option<(usize, &Figure)> {
-        let figure: &Figure = figure;
+fn ged_figures(evaluation: &Evaluation) -> Vec<(usize, &ScoreMean)> {
+    let of_count = |figure| -> Option<(usize, &ScoreMean)> {
+        let figure: &ScoreMean = figure;
         let key = ScoreKey::parse(&figure.key).filter(|key| key.score.key == GED2)?;
         Some((key.samples?, figure))
     };
-    let mut figures: Vec<(usize, &Figure)> = evaluation.figures.iter().filter_map(of_count).collect();
+    let mut figures: Vec<(usize, &ScoreMean)> = evaluation.figures.iter().filter_map(of_count).collect();
     figures.sort_by_key(|(samples, _)| *samples);
     figures
 }
@@ -241,7 +241,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::figures::png_from_svg;
     use ssn_core::LabelMap;
-    use ssn_eval::evaluation::{Scored, Settings};
+    use ssn_eval::evaluation::{EvaluationSettings, Scored};
     use ssn_eval::predictions::ModelId;
     use ssn_eval::scores::{CaseMaps, ScoreConfig, score_maps};
 
@@ -270,9 +270,9 @@ pub(crate) mod tests {
                 Scored { id: number.to_string(), rater_names: vec![], scores }
             })
             .collect();
-        let settings = Settings {
+        let settings = EvaluationSettings {
             model: ModelId { sha256: String::new(), name: "net".to_owned() },
-            kind: Kind::Sampled,
+            kind: PredictionKind::Sampled,
             dataset: String::new(),
             split: "test".to_owned(),
             scores: config,

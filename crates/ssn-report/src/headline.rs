@@ -1,11 +1,11 @@
 //! The five scores at the top of a report.
 
-use crate::material::{Material, Survey};
+use crate::material::{CaseSurvey, PredictionSet};
 use crate::page::HeadlineCard;
-use crate::scores::Scores;
+use crate::scores::ReadEvaluation;
 use crate::table::{Cell, Row, Table};
-use ssn_eval::evaluation::Figure;
-use ssn_eval::predictions::Kind;
+use ssn_eval::evaluation::ScoreMean;
+use ssn_eval::predictions::PredictionKind;
 use ssn_eval::registry::Unit;
 use ssn_eval::registry::{
     Better, DSC, ECE, FOREGROUND_ECE, GED2, HM_IOU, RATER_DIVERSITY, SAMPLE_DIVERSITY, definition,
@@ -40,11 +40,15 @@ struct HeadlineScore {
 
 /// The scores of a network, in the order of [`SCORES`].
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Headline([HeadlineScore; 5]);
+pub(crate) struct HeadlineScores([HeadlineScore; 5]);
 
-impl Headline {
+impl HeadlineScores {
     /// Those that `ssn evaluate` found; without it, those of the samples of this report, as far as these go.
-    pub(crate) fn of(material: &Material, scores: Option<&Scores>, surveys: &[Survey]) -> Self {
+    pub(crate) fn of(
+        material: &PredictionSet,
+        scores: Option<&ReadEvaluation>,
+        surveys: &[CaseSurvey],
+    ) -> Self {
         let found = scores.map_or_else(
             || of_surveys(surveys, material.sample_count()),
             |scores| of_scores(scores, material.kind()),
@@ -88,7 +92,7 @@ pub(crate) fn sample_counts(networks: &[(&str, usize)]) -> Option<String> {
 }
 
 /// A row per network, with the best of each score marked.
-pub(crate) fn table(networks: &[(String, Headline)]) -> Table {
+pub(crate) fn table(networks: &[(String, HeadlineScores)]) -> Table {
     let mut columns = vec!["network".to_owned()];
     columns.extend(SCORES.iter().map(|(key, name)| format!("{name} {}", arrow(key).0)));
     let least = |place: usize| {
@@ -100,7 +104,7 @@ pub(crate) fn table(networks: &[(String, Headline)]) -> Table {
         let of_best = networks.iter().filter(|(_, headline)| headline.0[place].badness == least(place));
         of_best.map(|(_, headline)| headline.0[place].shown.as_str()).collect()
     };
-    let row = |(name, headline): &(String, Headline)| {
+    let row = |(name, headline): &(String, HeadlineScores)| {
         let cell = |(place, score): (usize, &HeadlineScore)| {
             let mut cell = Cell::number(score.value, |_| score.shown.clone());
             cell.best = score.badness.is_some() && best(place).contains(&score.shown.as_str());
@@ -118,9 +122,9 @@ pub(crate) fn table(networks: &[(String, Headline)]) -> Table {
     Table { caption: "The most important scores".to_owned(), columns, rows, sortable: false }
 }
 
-fn of_scores(scores: &Scores, kind: Kind) -> [HeadlineScore; 5] {
+fn of_scores(scores: &ReadEvaluation, kind: PredictionKind) -> [HeadlineScore; 5] {
     let evaluation = &scores.evaluation;
-    let figure = |figure: Option<&Figure>| {
+    let figure = |figure: Option<&ScoreMean>| {
         let Some((figure, mean)) = figure.and_then(|figure| Some((figure, figure.mean?))) else {
             return HeadlineScore::default();
         };
@@ -146,7 +150,7 @@ fn of_scores(scores: &Scores, kind: Kind) -> [HeadlineScore; 5] {
         mean(scores.ids().into_iter().filter_map(of_case))
     };
     let mut diversity = diversity(mean(SAMPLE_DIVERSITY, "samples"), mean(RATER_DIVERSITY, "raters"));
-    if kind == Kind::Deterministic && diversity.value.is_none() {
+    if kind == PredictionKind::Deterministic && diversity.value.is_none() {
         diversity.note = "one segmentation".to_owned();
     }
     let calibration = evaluation.last(FOREGROUND_ECE).or_else(|| evaluation.last(ECE));
@@ -155,14 +159,14 @@ fn of_scores(scores: &Scores, kind: Kind) -> [HeadlineScore; 5] {
 }
 
 /// The scores that the samples of a report are enough for.
-fn of_surveys(surveys: &[Survey], samples: usize) -> [HeadlineScore; 5] {
+fn of_surveys(surveys: &[CaseSurvey], samples: usize) -> [HeadlineScore; 5] {
     let score = |value: Option<f64>, shown: fn(f64) -> String, note: &str| HeadlineScore {
         value,
         shown: value.map(shown).map(minus).unwrap_or_default(),
         note: note.to_owned(),
         badness: None,
     };
-    let of = |value: fn(&Survey) -> Option<f64>| mean(surveys.iter().filter_map(value));
+    let of = |value: fn(&CaseSurvey) -> Option<f64>| mean(surveys.iter().filter_map(value));
     let ged = score(of(|survey| survey.ged), |x| format!("{x:.3}"), &format!("{samples} samples"));
     let dice = score(of(|survey| survey.prediction), |x| format!("{:.1} %", 100.0 * x), "");
     let diversity = diversity(of(|survey| survey.sample_distance), of(|survey| survey.rater_distance));
@@ -188,15 +192,15 @@ fn minus(text: String) -> String {
 mod tests {
     use super::*;
 
-    fn network(ged: f64, diversity_of_samples: f64) -> Headline {
-        let survey = Survey {
+    fn network(ged: f64, diversity_of_samples: f64) -> HeadlineScores {
+        let survey = CaseSurvey {
             prediction: Some(0.5),
             ged: Some(ged),
             sample_distance: Some(diversity_of_samples),
             rater_distance: Some(0.3),
-            ..Survey::default()
+            ..CaseSurvey::default()
         };
-        let mut headline = Headline(of_surveys(&[survey], 20));
+        let mut headline = HeadlineScores(of_surveys(&[survey], 20));
         headline.0[0].badness = headline.0[0].value;
         headline
     }

@@ -29,19 +29,19 @@ use std::slice;
 
 use ssn_core::Control;
 
-use headline::Headline;
-use material::{Material, Measured, Survey, survey};
+use headline::HeadlineScores;
+use material::{CaseDistances, CaseSurvey, PredictionSet, survey};
 pub use output::ReportFiles;
 use output::{Drawn, Report};
 use sample_dice::sample_dice;
-use scores::Scores;
+use scores::ReadEvaluation;
 pub use ssn_args::ReportConfig;
 use ssn_eval::metrics_file::METRICS_FILE;
 use ssn_eval::predictions::{ABOUT_FILE, Predictions};
 use ssn_eval::registry;
 use ssn_io::{Error, Result};
 pub use training::training_picture;
-use training::{CONFIG_FILE, Run};
+use training::{CONFIG_FILE, RunCurves};
 
 /// Makes the report.
 ///
@@ -53,7 +53,7 @@ pub fn report(config: &ReportConfig, control: Control<'_>) -> Result<ReportFiles
     let mut report = Report::new(out, &title(&sources), config.overwrite)?;
     let runs = sources.runs;
     let open = |(name, predictions)| {
-        Material::open(name, predictions, config.data.as_deref(), config.samples, config.seed)
+        PredictionSet::open(name, predictions, config.data.as_deref(), config.samples, config.seed)
     };
     let materials = sources.predictions.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
     match materials.as_slice() {
@@ -62,7 +62,7 @@ pub fn report(config: &ReportConfig, control: Control<'_>) -> Result<ReportFiles
         many => several_folders(&mut report, many, config, control)?,
     }
     if !runs.is_empty() {
-        let steps = |run: &Run| format!("{}, {} steps", run.name, run.steps().unwrap_or(0.0));
+        let steps = |run: &RunCurves| format!("{}, {} steps", run.name, run.steps().unwrap_or(0.0));
         let told: Vec<String> = runs.iter().map(steps).collect();
         report.page.fact(if told.len() == 1 { "run" } else { "runs" }, &told.join("; "));
         // Beside predictions, how a network was trained comes last.
@@ -80,18 +80,18 @@ pub fn report(config: &ReportConfig, control: Control<'_>) -> Result<ReportFiles
 
 fn one_folder(
     report: &mut Report,
-    material: &Material,
+    material: &PredictionSet,
     config: &ReportConfig,
     control: Control<'_>,
 ) -> Result<()> {
     head(report, material);
-    let scores = Scores::read(&material.predictions)?;
+    let scores = ReadEvaluation::read(&material.predictions)?;
     let mut surveys = survey(material, control)?;
     cases::rank(&mut surveys, scores.as_ref());
-    report.page.headline(Headline::of(material, scores.as_ref(), &surveys).cards());
+    report.page.headline(HeadlineScores::of(material, scores.as_ref(), &surveys).cards());
     if scores.is_none() {
         report.page.paragraph(&format!(
-            "These predictions were not scored yet: the numbers above are of the samples of this report. Run `ssn evaluate {}`, \
+            "These predictions were not scored yet: the numbers above are of the samples of this report. RunCurves `ssn evaluate {}`, \
              and then the report again.",
             material.predictions.root().display()
         ));
@@ -116,13 +116,13 @@ fn one_folder(
 
 fn several_folders(
     report: &mut Report,
-    materials: &[Material],
+    materials: &[PredictionSet],
     config: &ReportConfig,
     control: Control<'_>,
 ) -> Result<()> {
     let scores = materials
         .iter()
-        .map(|material| Scores::read(&material.predictions))
+        .map(|material| ReadEvaluation::read(&material.predictions))
         .collect::<Result<Vec<_>, _>>()?;
     let mut surveys =
         materials.iter().map(|material| survey(material, control)).collect::<Result<Vec<_>, _>>()?;
@@ -132,16 +132,17 @@ fn several_folders(
         others.iter_mut().for_each(|surveys| cases::rank_like(surveys, first));
     }
     let all_unscored = scores.iter().all(Option::is_none);
-    let headline = |((material, scores), surveys): ((&Material, &Option<Scores>), &Vec<Survey>)| {
-        let headline = Headline::of(material, scores.as_ref(), surveys);
-        let is_comparable = scores.is_some() || all_unscored;
-        (material.name.clone(), if is_comparable { headline } else { headline.not_compared() })
-    };
-    let networks: Vec<(String, Headline)> =
+    let headline =
+        |((material, scores), surveys): ((&PredictionSet, &Option<ReadEvaluation>), &Vec<CaseSurvey>)| {
+            let headline = HeadlineScores::of(material, scores.as_ref(), surveys);
+            let is_comparable = scores.is_some() || all_unscored;
+            (material.name.clone(), if is_comparable { headline } else { headline.not_compared() })
+        };
+    let networks: Vec<(String, HeadlineScores)> =
         materials.iter().zip(&scores).zip(&surveys).map(headline).collect();
     report.page.table(headline::table(&networks));
-    let samples = |(material, scores): (&Material, &Option<Scores>)| {
-        scores.as_ref().and_then(Scores::samples).unwrap_or_else(|| material.sample_count())
+    let samples = |(material, scores): (&PredictionSet, &Option<ReadEvaluation>)| {
+        scores.as_ref().and_then(ReadEvaluation::samples).unwrap_or_else(|| material.sample_count())
     };
     let counts: Vec<(&str, usize)> =
         materials.iter().zip(&scores).map(|both| (both.0.name.as_str(), samples(both))).collect();
@@ -150,7 +151,7 @@ fn several_folders(
     let unscored: Vec<&str> = unscored.map(|(material, _)| material.name.as_str()).collect();
     if !unscored.is_empty() {
         report.page.paragraph(&format!(
-            "Not scored yet, so that the numbers are of the samples of this report: {}. Run `ssn evaluate` on the folder, and then \
+            "Not scored yet, so that the numbers are of the samples of this report: {}. RunCurves `ssn evaluate` on the folder, and then \
              the report again.",
             unscored.join(", ")
         ));
@@ -160,7 +161,7 @@ fn several_folders(
     Ok(())
 }
 
-fn head(report: &mut Report, material: &Material) {
+fn head(report: &mut Report, material: &PredictionSet) {
     let (about, page) = (material.predictions.about(), &mut report.page);
     page.fact("predictions", &material.name);
     page.fact("model", &about.model.name);
@@ -172,10 +173,10 @@ fn head(report: &mut Report, material: &Material) {
 }
 
 /// One strip of the case in the middle of all.
-fn typical_case(report: &mut Report, material: &Material, surveys: &[Survey]) -> Result<()> {
+fn typical_case(report: &mut Report, material: &PredictionSet, surveys: &[CaseSurvey]) -> Result<()> {
     let Some(index) = cases::typical(surveys) else { return Ok(()) };
     let subject = material.read(index, true)?;
-    let svg = pictures::lead(material, &subject, &Measured::of(&subject)?.distances)?;
+    let svg = pictures::lead(material, &subject, &CaseDistances::of(&subject)?.distances)?;
     let id = &surveys[index].id;
     let caption = format!(
         "{} Below samples, the share of all {} that look like this one. Entropy from 0, light, to 1, dark.",
@@ -187,7 +188,7 @@ fn typical_case(report: &mut Report, material: &Material, surveys: &[Survey]) ->
 }
 
 /// Says that there is no dataset, and why.
-fn missing_data(report: &mut Report, material: &Material, control: Control<'_>) {
+fn missing_data(report: &mut Report, material: &PredictionSet, control: Control<'_>) {
     let Some(note) = &material.note else { return };
     let what = format!("Images and raters of {} are left out", material.name);
     control.message(&format!("{what}: {note}"));
@@ -199,9 +200,9 @@ fn missing_data(report: &mut Report, material: &Material, control: Control<'_>) 
 /// The cases with their scores, from where a click leads to pictures and to the viewer.
 fn case_table(
     report: &mut Report,
-    material: &Material,
-    scores: Option<&Scores>,
-    surveys: &[Survey],
+    material: &PredictionSet,
+    scores: Option<&ReadEvaluation>,
+    surveys: &[CaseSurvey],
     chosen: &[cases::Chosen],
 ) {
     report.page.section("Cases");
@@ -219,7 +220,7 @@ fn case_table(
     }
 }
 
-fn all_scores(report: &mut Report, scores: &Scores) {
+fn all_scores(report: &mut Report, scores: &ReadEvaluation) {
     let settings = &scores.evaluation.settings.scores;
     report.page.folded("All scores");
     report.page.paragraph(&format!(
@@ -256,7 +257,7 @@ struct Sources {
     /// Folders of predictions, each with a name of its own.
     predictions: Vec<(String, Predictions)>,
     /// Runs, each with a name of its own.
-    runs: Vec<Run>,
+    runs: Vec<RunCurves>,
 }
 
 impl Sources {
@@ -277,7 +278,7 @@ impl Sources {
             sources.predictions.push((name, Predictions::open(path)?));
         }
         for (path, name) in runs.iter().zip(names(&runs)) {
-            sources.runs.push(Run::read(path, name)?);
+            sources.runs.push(RunCurves::read(path, name)?);
         }
         Ok(sources)
     }

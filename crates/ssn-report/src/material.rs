@@ -8,13 +8,13 @@ use ssn_core::{BitPlanes, Control, CoreError, LabelMap, Steering};
 use ssn_data::{Case, Dataset, LabelPolicy};
 use ssn_io::{Error, Limits, Result};
 
-use ssn_args::Part;
-use ssn_eval::evaluation::{Job, Plan, each_case, load_with_image};
-use ssn_eval::predictions::{DistributionFile, Draw, Found, Kind, Predictions};
+use ssn_args::SplitChoice;
+use ssn_eval::evaluation::{ScoringJob, ScoringPlan, each_case, load_with_image};
+use ssn_eval::predictions::{DistributionFile, Found, PredictionKind, Predictions, SampleSource};
 use ssn_eval::scores::{ScoreConfig, mean, memory, of_different};
 
 /// The folder, and the dataset if it can be opened.
-pub(crate) struct Material {
+pub(crate) struct PredictionSet {
     /// A name that no other folder of the report has.
     pub(crate) name: String,
     pub(crate) predictions: Predictions,
@@ -29,7 +29,7 @@ pub(crate) struct Material {
 }
 
 /// One case with its samples; all maps are of the whole image, `[d, h, w]`.
-pub(crate) struct Subject {
+pub(crate) struct LoadedCase {
     pub(crate) file: DistributionFile,
     /// One channel of the image, or the mean of three, as of colors.
     pub(crate) image: Option<Vec<f32>>,
@@ -42,7 +42,7 @@ pub(crate) struct Subject {
     pub(crate) samples: Vec<LabelMap>,
 }
 
-impl Material {
+impl PredictionSet {
     /// Opens a folder and looks for its dataset.
     pub(crate) fn open(
         name: String,
@@ -59,19 +59,21 @@ impl Material {
             )));
         }
         let with_trained = found.iter().all(Found::is_trained_on);
-        let (found, dataset, note) = match Plan::new(&predictions, data, Part::All, with_trained) {
-            Ok(Plan { dataset, jobs, .. }) => {
-                let (found, places) = jobs.into_iter().map(|Job { found, index }| (found, index)).unzip();
-                (found, Some((dataset.with_labels(LabelPolicy::Optional), places)), None)
-            }
-            Err(failure) if data.is_some() => return Err(failure),
-            Err(failure) => (found, None, Some(failure.to_string())),
-        };
+        let (found, dataset, note) =
+            match ScoringPlan::new(&predictions, data, SplitChoice::All, with_trained) {
+                Ok(ScoringPlan { dataset, jobs, .. }) => {
+                    let (found, places) =
+                        jobs.into_iter().map(|ScoringJob { found, index }| (found, index)).unzip();
+                    (found, Some((dataset.with_labels(LabelPolicy::Optional), places)), None)
+                }
+                Err(failure) if data.is_some() => return Err(failure),
+                Err(failure) => (found, None, Some(failure.to_string())),
+            };
         Ok(Self { name, predictions, found, dataset, note, samples, seed })
     }
 
     /// Reads a case, with its image where pictures are made of it, and draws its samples.
-    pub(crate) fn read(&self, index: usize, with_image: bool) -> Result<Subject> {
+    pub(crate) fn read(&self, index: usize, with_image: bool) -> Result<LoadedCase> {
         let found = &self.found[index];
         let file = DistributionFile::read(&found.path, &Limits::default())?;
         let (image, raters, rater_names) = match &self.dataset {
@@ -86,7 +88,7 @@ impl Material {
         };
         let prediction = file.map_on_image(&file.prediction()?)?;
         let samples = self.draw(&file, &Steering::default(), 0..self.count(found) as u64)?;
-        Ok(Subject { file, image, raters, rater_names, prediction, samples })
+        Ok(LoadedCase { file, image, raters, rater_names, prediction, samples })
     }
 
     /// Draws samples of a case under a steering, as maps of the whole image.
@@ -96,15 +98,15 @@ impl Material {
         steering: &Steering,
         numbers: std::ops::Range<u64>,
     ) -> Result<Vec<LabelMap>> {
-        let draw = Draw::new(file, self.seed, steering)?;
+        let draw = SampleSource::new(file, self.seed, steering)?;
         draw.labels(numbers)?.iter().map(|map| file.map_on_image(map)).collect()
     }
 
     /// How many samples of a case are drawn: a network that draws samples itself left only so many.
     pub(crate) fn count(&self, found: &Found) -> usize {
         match found.header.description.kind {
-            Kind::Sampled => self.samples.min(found.header.samples),
-            Kind::Stochastic | Kind::Deterministic => self.samples,
+            PredictionKind::Sampled => self.samples.min(found.header.samples),
+            PredictionKind::Stochastic | PredictionKind::Deterministic => self.samples,
         }
     }
 
@@ -113,17 +115,17 @@ impl Material {
         self.found.iter().map(|found| self.count(found)).max().unwrap_or(0)
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> PredictionKind {
         self.found[0].header.description.kind
     }
 
     /// What the network is, in words.
     pub(crate) fn network(&self) -> String {
         match (self.kind(), self.found[0].header.rank) {
-            (Kind::Stochastic, 0) => "stochastic, independent voxels".to_owned(),
-            (Kind::Stochastic, rank) => format!("stochastic, rank {rank}"),
-            (Kind::Deterministic, _) => "deterministic".to_owned(),
-            (Kind::Sampled, _) => "draws samples itself".to_owned(),
+            (PredictionKind::Stochastic, 0) => "stochastic, independent voxels".to_owned(),
+            (PredictionKind::Stochastic, rank) => format!("stochastic, rank {rank}"),
+            (PredictionKind::Deterministic, _) => "deterministic".to_owned(),
+            (PredictionKind::Sampled, _) => "draws samples itself".to_owned(),
         }
     }
 
@@ -148,7 +150,7 @@ fn shown_channel(case: &Case, color: bool) -> Option<Vec<f32>> {
 }
 
 /// A case as planes of bits, and the distances between its maps.
-pub(crate) struct Measured {
+pub(crate) struct CaseDistances {
     pub(crate) raters: Vec<BitPlanes>,
     pub(crate) samples: Vec<BitPlanes>,
     pub(crate) prediction: BitPlanes,
@@ -156,8 +158,8 @@ pub(crate) struct Measured {
     pub(crate) distances: PairwiseDistances,
 }
 
-impl Measured {
-    pub(crate) fn of(subject: &Subject) -> Result<Self, CoreError> {
+impl CaseDistances {
+    pub(crate) fn of(subject: &LoadedCase) -> Result<Self, CoreError> {
         let raters: Vec<BitPlanes> = subject.raters.iter().map(BitPlanes::new).collect();
         let samples: Vec<BitPlanes> = subject.samples.iter().map(BitPlanes::new).collect();
         let others = if raters.is_empty() { &samples[..1] } else { &raters };
@@ -171,7 +173,7 @@ const RATERS: usize = 8;
 
 /// What is measured of one case.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Survey {
+pub(crate) struct CaseSurvey {
     pub(crate) id: String,
     /// The Dice of the mean prediction, the mean over raters; all foreground classes are one mask.
     pub(crate) prediction: Option<f64>,
@@ -190,9 +192,9 @@ pub(crate) struct Survey {
     pub(crate) rank: usize,
 }
 
-impl Survey {
-    fn of(subject: &Subject) -> Result<Self, CoreError> {
-        let Measured { raters, samples, prediction, distances } = Measured::of(subject)?;
+impl CaseSurvey {
+    fn of(subject: &LoadedCase) -> Result<Self, CoreError> {
+        let CaseDistances { raters, samples, prediction, distances } = CaseDistances::of(subject)?;
         let group = ClassGroup::whole(subject.file.labels())?;
         let dice = |map: &BitPlanes| -> Result<Option<f64>, CoreError> {
             let mut values = vec![];
@@ -226,7 +228,7 @@ impl Survey {
 }
 
 /// Measures all cases, several at once where memory allows it.
-pub(crate) fn survey(material: &Material, control: Control<'_>) -> Result<Vec<Survey>> {
+pub(crate) fn survey(material: &PredictionSet, control: Control<'_>) -> Result<Vec<CaseSurvey>> {
     let phase = control.phase("reading", material.found.len(), "cases");
     let cases: Vec<(usize, &Found)> = material.found.iter().enumerate().collect();
     each_case(
@@ -237,7 +239,7 @@ pub(crate) fn survey(material: &Material, control: Control<'_>) -> Result<Vec<Su
             let samples = material.count(found);
             let maps = found.header.description.voxels().saturating_mul(samples + RATERS);
             meter.saw_all(memory(&found.header, RATERS, &ScoreConfig::fast(samples)).saturating_add(maps));
-            Ok(Survey::of(&material.read(index, false)?)?)
+            Ok(CaseSurvey::of(&material.read(index, false)?)?)
         },
     )
 }

@@ -7,7 +7,7 @@ use crate::figures::scale::{Scale, superscript, tick_label};
 use crate::figures::svg::{Anchor, FAINT, INK, PAPER, PREDICTION, SAMPLE};
 use crate::output::Drawn;
 use ssn_eval::evaluation::Evaluation;
-use ssn_eval::predictions::Kind;
+use ssn_eval::predictions::PredictionKind;
 use ssn_eval::registry::{ECE, FOREGROUND_ECE};
 
 /// The reliability diagrams of one folder; nothing where the evaluation kept no bins.
@@ -28,9 +28,9 @@ pub(crate) fn reliability(name: &str, evaluation: &Evaluation, several: bool) ->
         None => String::new(),
     };
     let probabilities = match evaluation.settings.kind {
-        Kind::Stochastic => format!("the mean of {} samples", evaluation.settings.scores.samples),
-        Kind::Deterministic => "those of the network".to_owned(),
-        Kind::Sampled => "those of the files, or shares of their samples".to_owned(),
+        PredictionKind::Stochastic => format!("the mean of {} samples", evaluation.settings.scores.samples),
+        PredictionKind::Deterministic => "those of the network".to_owned(),
+        PredictionKind::Sampled => "those of the files, or shares of their samples".to_owned(),
     };
     let caption = format!(
         "Marginal probabilities ({probabilities}) in {} bins: how often raters chose the label, and the gap to the mean probability of \

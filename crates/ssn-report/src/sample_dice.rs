@@ -6,9 +6,9 @@ use ssn_core::metrics::quantile;
 use crate::figures::chart::{Axis, Bar, Chart, Entry, Frame, Key, Mark, Panel, Ticks};
 use crate::figures::scale::Scale;
 use crate::figures::svg::{Anchor, CLASSES, Color, INK, PREDICTION, SAMPLE};
-use crate::material::{Material, Survey};
+use crate::material::{CaseSurvey, PredictionSet};
 use crate::output::{Drawn, Report};
-use ssn_eval::predictions::Kind;
+use ssn_eval::predictions::PredictionKind;
 use ssn_eval::scores::mean;
 
 /// Cases in the figure at most; more are taken evenly.
@@ -26,8 +26,8 @@ const PITCH: f64 = 20.0;
 const LETTERS: usize = 26;
 
 /// The Dice of the samples of all cases, of one folder or several.
-pub(crate) fn sample_dice(report: &mut Report, materials: &[Material], surveys: &[Vec<Survey>]) {
-    let drawn = |(material, surveys): (&Material, &Vec<Survey>)| {
+pub(crate) fn sample_dice(report: &mut Report, materials: &[PredictionSet], surveys: &[Vec<CaseSurvey>]) {
+    let drawn = |(material, surveys): (&PredictionSet, &Vec<CaseSurvey>)| {
         let (title, name) = match materials {
             [_] => ("case by case", "sample-dice".to_owned()),
             _ => (material.name.as_str(), format!("{}-sample-dice", material.name)),
@@ -48,9 +48,9 @@ pub(crate) fn sample_dice(report: &mut Report, materials: &[Material], surveys: 
 }
 
 /// The drawing, in the order of the cases, and what it says over all of them; nothing without raters.
-fn dice_drawing(title: &str, kind: Kind, surveys: &[Survey]) -> Option<(String, String)> {
-    let has_dice = |survey: &&Survey| survey.prediction.is_some() || !survey.samples.is_empty();
-    let mut rows: Vec<&Survey> = surveys.iter().filter(has_dice).collect();
+fn dice_drawing(title: &str, kind: PredictionKind, surveys: &[CaseSurvey]) -> Option<(String, String)> {
+    let has_dice = |survey: &&CaseSurvey| survey.prediction.is_some() || !survey.samples.is_empty();
+    let mut rows: Vec<&CaseSurvey> = surveys.iter().filter(has_dice).collect();
     rows.sort_by_key(|survey| survey.rank);
     if rows.is_empty() {
         return None;
@@ -59,7 +59,7 @@ fn dice_drawing(title: &str, kind: Kind, surveys: &[Survey]) -> Option<(String, 
     if all > MOST_ROWS {
         rows = (0..MOST_ROWS).map(|i| rows[i * (all - 1) / (MOST_ROWS - 1)]).collect();
     }
-    let mean = mean(surveys.iter().filter_map(Survey::above));
+    let mean = mean(surveys.iter().filter_map(CaseSurvey::above));
     let above = mean.map_or(String::new(), |mean| {
         format!(
             "Over all cases, {:.0} % of the samples are better than the mean prediction: the dashed line.",
@@ -67,8 +67,10 @@ fn dice_drawing(title: &str, kind: Kind, surveys: &[Survey]) -> Option<(String, 
         )
     });
     let kind = match kind {
-        Kind::Deterministic => " This network has no samples of its own: every voxel is drawn by itself.",
-        Kind::Stochastic | Kind::Sampled => "",
+        PredictionKind::Deterministic => {
+            " This network has no samples of its own: every voxel is drawn by itself."
+        }
+        PredictionKind::Stochastic | PredictionKind::Sampled => "",
     };
     let fewer = if all > rows.len() {
         format!(" {} of {all} cases, taken evenly.", rows.len())
@@ -81,7 +83,7 @@ fn dice_drawing(title: &str, kind: Kind, surveys: &[Survey]) -> Option<(String, 
 
 /// Draws a row per case, in the order given. `mean_above`, the mean over all cases of the share of samples above the
 /// prediction, is a dashed line through the bars of the shares, as in the paper's figure of sample gain.
-fn draw(title: &str, rows: &[&Survey], mean_above: Option<f64>) -> String {
+fn draw(title: &str, rows: &[&CaseSurvey], mean_above: Option<f64>) -> String {
     let height = rows.len() as f64 * PITCH;
     let chart = Chart {
         title: title.to_owned(),
@@ -99,11 +101,11 @@ fn draw(title: &str, rows: &[&Survey], mean_above: Option<f64>) -> String {
 }
 
 /// The first row is at the top.
-fn row_scale(rows: &[&Survey]) -> Scale {
+fn row_scale(rows: &[&CaseSurvey]) -> Scale {
     Scale::between(rows.len().max(1) as f64 - 0.5, -0.5)
 }
 
-fn dice_panel(rows: &[&Survey], height: f64) -> Panel {
+fn dice_panel(rows: &[&CaseSurvey], height: f64) -> Panel {
     let (mut samples, mut predictions, mut quantiles) = (vec![], vec![], vec![]);
     for (place, row) in rows.iter().enumerate() {
         let y = place as f64;
@@ -133,7 +135,7 @@ fn dice_panel(rows: &[&Survey], height: f64) -> Panel {
     }
 }
 
-fn share_panel(rows: &[&Survey], height: f64, mean_above: Option<f64>) -> Panel {
+fn share_panel(rows: &[&CaseSurvey], height: f64, mean_above: Option<f64>) -> Panel {
     let (mut bars, mut labels) = (vec![], vec![]);
     for (place, row) in rows.iter().enumerate() {
         let (y, above) = (place as f64, row.above());
@@ -178,11 +180,11 @@ mod tests {
 
     #[test]
     fn every_sample_and_every_share_is_there() {
-        let survey = |id: &str, prediction| Survey {
+        let survey = |id: &str, prediction| CaseSurvey {
             id: id.to_owned(),
             prediction,
             samples: vec![0.5, 0.75, 0.875, 1.0],
-            ..Survey::default()
+            ..CaseSurvey::default()
         };
         let (with, without) = (survey("a", Some(0.6)), survey("a very long name of a case <1>", None));
         let rows = [&with, &without];
@@ -202,13 +204,14 @@ mod tests {
     }
     #[test]
     fn cases_stand_in_the_order_of_their_ranks() {
-        let survey = |(id, rank): (&str, usize)| Survey {
+        let survey = |(id, rank): (&str, usize)| CaseSurvey {
             id: id.into(),
             rank,
             prediction: Some(0.5),
-            ..Survey::default()
+            ..CaseSurvey::default()
         };
-        let (svg, _) = dice_drawing("t", Kind::Stochastic, &[("x", 1), ("y", 0)].map(survey)).unwrap();
+        let (svg, _) =
+            dice_drawing("t", PredictionKind::Stochastic, &[("x", 1), ("y", 0)].map(survey)).unwrap();
         assert!(svg.find(">y<").unwrap() < svg.find(">x<").unwrap(), "the better case is higher up");
     }
 }

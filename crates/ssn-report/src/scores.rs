@@ -7,18 +7,18 @@ use ssn_data::text::{CsvRow, csv_rows};
 use ssn_io::{Error, Limits, Problem, Result, read_bytes};
 
 use crate::ged_samples::ged_samples;
-use crate::material::Survey;
+use crate::material::CaseSurvey;
 use crate::output::{Drawn, Report};
 use crate::reliability::reliability;
 use crate::table::{Cell, Row, Table};
-use ssn_eval::evaluation::{Evaluation, Figure, default_folder};
+use ssn_eval::evaluation::{Evaluation, ScoreMean, default_folder};
 use ssn_eval::predictions::Predictions;
 use ssn_eval::registry::{GED2, SCORES, ScoreKey, Unit, is_of};
 use ssn_eval::unique;
 
 /// An evaluation as it lies in its folder.
 #[derive(Debug, Clone)]
-pub(crate) struct Scores {
+pub(crate) struct ReadEvaluation {
     pub(crate) evaluation: Evaluation,
     /// The columns of `cases.csv`.
     keys: Vec<String>,
@@ -26,7 +26,7 @@ pub(crate) struct Scores {
     rows: Vec<Vec<String>>,
 }
 
-impl Scores {
+impl ReadEvaluation {
     /// The evaluation of a folder of predictions; nothing where there is none.
     pub(crate) fn read(predictions: &Predictions) -> Result<Option<Self>> {
         let folder = default_folder(predictions.root());
@@ -91,12 +91,12 @@ impl Scores {
         let figure = |mask: &str, key: &str| self.evaluation.of_mask(key, mask);
         let first = masks.first().filter(|_| masks.len() > 1)?;
         let columns = SCORES.iter().filter(|score| score.in_masks);
-        let shown: Vec<(&str, &Figure)> =
+        let shown: Vec<(&str, &ScoreMean)> =
             columns.filter_map(|score| Some((score.key, figure(first, score.key)?))).collect();
         let mut columns = vec!["class, or union of classes".to_owned()];
         columns.extend(shown.iter().map(|(_, figure)| whole_title(figure)));
         let row = |mask: &&str| {
-            let cell = |(key, first): &(&str, &Figure)| with_error(figure(mask, key), first.unit);
+            let cell = |(key, first): &(&str, &ScoreMean)| with_error(figure(mask, key), first.unit);
             Row::Cells([Cell::name(mask)].into_iter().chain(shown.iter().map(cell)).collect())
         };
         let caption = "Scores of classes and unions of classes".to_owned();
@@ -121,13 +121,13 @@ impl Scores {
     /// page, and each has a button that copies the line `view` gives.
     pub(crate) fn case_table(
         &self,
-        surveys: &[Survey],
+        surveys: &[CaseSurvey],
         linked: impl Fn(&str) -> Option<String>,
         view: impl Fn(&str) -> String,
     ) -> Option<Table> {
         let id = self.keys.iter().position(|key| key == "id")?;
         let most_samples = self.samples();
-        let shown = |(place, name): (usize, &String)| -> Option<(usize, &Figure)> {
+        let shown = |(place, name): (usize, &String)| -> Option<(usize, &ScoreMean)> {
             let figure = self.evaluation.figure(name)?;
             let key = ScoreKey::parse(name);
             let wanted = key.is_none_or(|key| {
@@ -135,11 +135,11 @@ impl Scores {
             });
             wanted.then_some((place, figure))
         };
-        let chosen: Vec<(usize, &Figure)> = self.keys.iter().enumerate().filter_map(shown).collect();
+        let chosen: Vec<(usize, &ScoreMean)> = self.keys.iter().enumerate().filter_map(shown).collect();
         let several = self.evaluation.figures.iter().any(|figure| {
             figure.group.is_some() && figure.group != chosen.last().and_then(|(_, last)| last.group.clone())
         });
-        let heading = |figure: &Figure| match &figure.group {
+        let heading = |figure: &ScoreMean| match &figure.group {
             Some(group) if several => format!("{} · {group}", whole_title(figure)),
             _ => whole_title(figure),
         };
@@ -179,7 +179,7 @@ pub(crate) fn show_figures(report: &mut Report, evaluations: &[(&str, Option<&Ev
 }
 
 /// A mean with its standard error; empty like any number that is not there without a figure.
-pub(crate) fn with_error(figure: Option<&Figure>, unit: Unit) -> Cell {
+pub(crate) fn with_error(figure: Option<&ScoreMean>, unit: Unit) -> Cell {
     let shown = |value: Option<f64>| Cell::number(value, |x| unit.shown(x));
     let mut cell = shown(figure.and_then(|figure| figure.mean));
     if let Some(error) = figure.and_then(|figure| figure.standard_error) {
@@ -189,15 +189,15 @@ pub(crate) fn with_error(figure: Option<&Figure>, unit: Unit) -> Cell {
 }
 
 /// Returns a title that needs no row above it.
-fn whole_title(figure: &Figure) -> String {
+fn whole_title(figure: &ScoreMean) -> String {
     let alone = figure.score().and_then(|score| score.alone_title(figure.unit));
     alone.unwrap_or_else(|| figure.title.clone())
 }
 
 /// A row per figure, with a heading where the mask changes.
 pub(crate) fn grouped<'a>(
-    figures: impl Iterator<Item = &'a Figure>,
-    cells: impl Fn(&'a Figure) -> Vec<Cell>,
+    figures: impl Iterator<Item = &'a ScoreMean>,
+    cells: impl Fn(&'a ScoreMean) -> Vec<Cell>,
 ) -> Vec<Row> {
     let (mut rows, mut group) = (vec![], &None);
     for figure in figures {

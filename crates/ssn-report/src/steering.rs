@@ -3,12 +3,12 @@
 use ssn_core::modes::{Modes, canonicalize};
 use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering};
 
-use crate::figures::{SheetRow, Tile};
-use crate::material::{Material, Subject};
+use crate::figures::{PictureTile, SheetRow};
+use crate::material::{LoadedCase, PredictionSet};
 use crate::output::Drawn;
 use crate::pictures::{drawing, truth, truth_name};
 use crate::view::View;
-use ssn_eval::predictions::Kind;
+use ssn_eval::predictions::PredictionKind;
 use ssn_io::Result;
 
 /// Scales of the noise of a class, as in the paper, and standard deviations of a mode.
@@ -17,14 +17,14 @@ const TEMPERATURES: [f32; 7] = [0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0];
 const MODES: usize = 3;
 
 /// Why the samples of a network cannot be steered, if they cannot.
-pub(crate) fn impossible(kind: Kind) -> Option<&'static str> {
+pub(crate) fn impossible(kind: PredictionKind) -> Option<&'static str> {
     match kind {
-        Kind::Stochastic => None,
-        Kind::Deterministic => Some(
+        PredictionKind::Stochastic => None,
+        PredictionKind::Deterministic => Some(
             "This network is deterministic: it has no noise that could be steered, and no modes of variation. Its samples \
              draw every voxel by itself, which shows the grain that correlations take away.",
         ),
-        Kind::Sampled => Some(
+        PredictionKind::Sampled => Some(
             "This network draws samples itself: they cannot be steered, and there is no distribution whose modes could \
              be shown.",
         ),
@@ -33,8 +33,8 @@ pub(crate) fn impossible(kind: Kind) -> Option<&'static str> {
 
 /// What all strips of a case share.
 pub(crate) struct Steered<'a> {
-    pub(crate) material: &'a Material,
-    pub(crate) subject: &'a Subject,
+    pub(crate) material: &'a PredictionSet,
+    pub(crate) subject: &'a LoadedCase,
     pub(crate) view: &'a View,
     /// A sample that is typical, and one that differs much from the prediction.
     pub(crate) samples: [usize; 2],
@@ -75,13 +75,13 @@ impl Steered<'_> {
     }
 
     /// What the strips of classes are compared with: the image, and what raters marked.
-    fn given(&self) -> Vec<Tile> {
-        let image = self.subject.image.as_deref().map(|image| Tile {
+    fn given(&self) -> Vec<PictureTile> {
+        let image = self.subject.image.as_deref().map(|image| PictureTile {
             picture: self.view.image(Some(image), self.view.slice),
             caption: "image".to_owned(),
         });
-        let truth =
-            truth(self.subject, self.view).map(|picture| Tile { picture, caption: truth_name(self.subject) });
+        let truth = truth(self.subject, self.view)
+            .map(|picture| PictureTile { picture, caption: truth_name(self.subject) });
         image.into_iter().chain(truth).collect()
     }
 
@@ -131,8 +131,11 @@ impl Steered<'_> {
         Ok(self.material.draw(&self.subject.file, steering, numbers)?.remove(0))
     }
 
-    fn tile(&self, map: &LabelMap, caption: String) -> Tile {
-        Tile { picture: self.view.labels(self.subject.image.as_deref(), map, self.view.slice), caption }
+    fn tile(&self, map: &LabelMap, caption: String) -> PictureTile {
+        PictureTile {
+            picture: self.view.labels(self.subject.image.as_deref(), map, self.view.slice),
+            caption,
+        }
     }
 
     fn drawn(&self, name: &str, title: &str, caption: String, strips: Vec<SheetRow>) -> Drawn {

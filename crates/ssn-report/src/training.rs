@@ -17,14 +17,14 @@ pub(crate) const CONFIG_FILE: &str = "config.toml";
 
 /// A run.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct RunCurves {
     pub(crate) name: String,
     metrics: MetricsTable,
     /// The frozen config; empty where it cannot be read. What is missing in it is not marked.
     config: toml::Table,
 }
 
-impl Run {
+impl RunCurves {
     pub(crate) fn read(folder: &Path, name: String) -> Result<Self> {
         let path = folder.join(METRICS_FILE);
         let bytes = read_bytes(&path, &Limits::default())?;
@@ -111,8 +111,8 @@ fn quantities() -> Vec<Quantity> {
 }
 
 /// The curves of a quantity of those runs that have values.
-fn curves(quantity: &Quantity, runs: &[Run]) -> Vec<Curve> {
-    let curve = |run: &Run| Curve { name: run.name.clone(), points: run.points(quantity.column) };
+fn curves(quantity: &Quantity, runs: &[RunCurves]) -> Vec<Curve> {
+    let curve = |run: &RunCurves| Curve { name: run.name.clone(), points: run.points(quantity.column) };
     let mut curves: Vec<Curve> = runs.iter().map(curve).collect();
     if quantity.column == VALIDATION_DIVERSITY {
         let raters = runs.iter().map(|run| run.points(VALIDATION_RATER_DIVERSITY));
@@ -125,12 +125,12 @@ fn curves(quantity: &Quantity, runs: &[Run]) -> Vec<Curve> {
 }
 
 /// The last step of all runs.
-fn last_step(runs: &[Run]) -> f64 {
-    runs.iter().filter_map(Run::steps).fold(0.0, f64::max)
+fn last_step(runs: &[RunCurves]) -> f64 {
+    runs.iter().filter_map(RunCurves::steps).fold(0.0, f64::max)
 }
 
 /// The marks of all runs. Those that several have in common are marked once; others have the color of their run.
-fn common_marks(runs: &[Run]) -> Vec<StepMark> {
+fn common_marks(runs: &[RunCurves]) -> Vec<StepMark> {
     let mut marks: Vec<StepMark> = vec![];
     for run in runs {
         for mark in run.marks() {
@@ -145,7 +145,7 @@ fn common_marks(runs: &[Run]) -> Vec<StepMark> {
 }
 
 /// The curves of all runs; figures without a point are left out.
-pub(crate) fn figures(runs: &[Run]) -> Vec<Drawn> {
+pub(crate) fn figures(runs: &[RunCurves]) -> Vec<Drawn> {
     let marks = common_marks(runs);
     let marked = match runs {
         [run] => run
@@ -180,7 +180,7 @@ pub fn training_picture(run_folder: &Path) -> Result<Vec<u8>> {
     let path = run_folder.canonicalize().ok();
     let name = path.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     // The only curve that stands beside another one is that of the diversity of samples, beside that of raters.
-    let run = Run::read(run_folder, "samples".to_owned())?;
+    let run = RunCurves::read(run_folder, "samples".to_owned())?;
     let mut title = format!("{}: step {}", name.as_deref().unwrap_or("run"), run.steps().unwrap_or(0.0));
     match run.step_count("training", "steps") {
         0 => {}
@@ -206,10 +206,10 @@ mod tests {
         std::fs::write(folder.join(CONFIG_FILE), config).unwrap();
     }
 
-    fn run(metrics: &str, config: &str) -> Run {
+    fn run(metrics: &str, config: &str) -> RunCurves {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), metrics.as_bytes(), config);
-        Run::read(folder.path(), "a".to_owned()).unwrap()
+        RunCurves::read(folder.path(), "a".to_owned()).unwrap()
     }
 
     const ENERGY: &str = "[model.head.stochastic]\nrank = 10\n\n[loss]\nkind = \"energy\"\npretrain_steps = 100\n\
@@ -218,8 +218,9 @@ mod tests {
     #[test]
     fn the_best_checkpoint_is_the_first_smallest_after_pre_training() {
         let metrics = "step,validation_ged\n100,0.1\n200,0.5\n300,0.3\n400,0.3\n500,0.4\n";
-        let steps =
-            |run: &Run| run.marks().iter().map(|mark| (mark.step, mark.label.clone())).collect::<Vec<_>>();
+        let steps = |run: &RunCurves| {
+            run.marks().iter().map(|mark| (mark.step, mark.label.clone())).collect::<Vec<_>>()
+        };
         let marked = |step: f64, label: &str| (step, label.to_owned());
         let phased = [
             marked(100.0, "pre-training ends"),

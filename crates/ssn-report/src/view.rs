@@ -1,7 +1,7 @@
 //! The part of a case that its pictures show.
 
 use ssn_core::LabelMap;
-use ssn_eval::predictions::Description;
+use ssn_eval::predictions::CaseDescription;
 
 use crate::figures::svg::{CLASSES, probability};
 use crate::figures::{Color, Picture};
@@ -39,7 +39,7 @@ impl View {
     /// Looks at what the most trusted of maps marked: the slice with most of it, and a window around it.
     ///
     /// `first` are looked at before `second`, which only counts where nothing is marked in the first.
-    pub(crate) fn new(about: &Description, first: &[&LabelMap], second: &[&LabelMap]) -> Self {
+    pub(crate) fn new(about: &CaseDescription, first: &[&LabelMap], second: &[&LabelMap]) -> Self {
         let [d, h, w] = about.size;
         let marks = |maps: &[&LabelMap]| -> Vec<usize> {
             let count = |labels: &[u8]| labels.iter().filter(|label| **label > 0).count();
@@ -201,13 +201,13 @@ mod tests {
     use ssn_io::Geometry;
 
     use super::*;
-    use ssn_eval::predictions::{Kind, ModelId, Region};
+    use ssn_eval::predictions::{ModelId, PredictionKind, Region};
 
-    fn about(size: [usize; 3]) -> Description {
-        Description {
+    fn about(size: [usize; 3]) -> CaseDescription {
+        CaseDescription {
             case: "a".into(),
             classes: vec!["background".into(), "lesion".into()],
-            kind: Kind::Stochastic,
+            kind: PredictionKind::Stochastic,
             size,
             geometry: Geometry::default(),
             region: Region::whole(size),

@@ -6,8 +6,8 @@ use ssn_core::metrics::ClassGroup;
 use crate::figures::chart::{Axis, Bar, Chart, Entry, Frame, Key, Mark, Panel, Ticks};
 use crate::figures::scale::Scale;
 use crate::figures::svg::{Anchor, INK, PAPER, PREDICTION, SAMPLE};
-use crate::material::Measured;
-use ssn_eval::predictions::Description;
+use crate::material::CaseDistances;
+use ssn_eval::predictions::CaseDescription;
 
 /// The volumes of one class.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ const LEVELS: usize = 4;
 const FAR: f64 = 2.0;
 
 /// Histograms of the volume of every foreground class.
-pub(crate) fn volumes(about: &Description, measured: &Measured) -> String {
+pub(crate) fn volumes(about: &CaseDescription, measured: &CaseDistances) -> String {
     let (unit, scale) = match (about.size[0], about.has_spacing()) {
         (1, _) => ("pixels", 1.0),
         (_, true) => ("ml", about.milliliters()),

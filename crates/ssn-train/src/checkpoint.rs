@@ -47,7 +47,7 @@ const NEWEST_KEPT: usize = 2;
 /// Where a run stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Progress {
+pub struct RunState {
     /// Steps done.
     pub step: u64,
     /// The seed of the run.
@@ -62,7 +62,7 @@ pub struct Progress {
     pub interval: AverageMeter,
 }
 
-impl Progress {
+impl RunState {
     /// A run before its first validation.
     pub fn new(step: u64, seed: u64) -> Self {
         Self { step, seed, best: None, unimproved: 0, incidents: 0, interval: AverageMeter::default() }
@@ -90,7 +90,7 @@ pub struct Checkpoints {
 pub struct Checkpoint {
     folder: PathBuf,
     /// Where the run stood.
-    pub progress: Progress,
+    pub progress: RunState,
 }
 
 /// The newest checkpoint that verifies, and those newer ones that do not.
@@ -118,7 +118,7 @@ impl Checkpoints {
     }
 
     /// Saves a checkpoint and removes those that are no longer needed. A step that is saved already is left as it is.
-    pub fn save(&self, progress: &Progress, trainer: &mut Trainer) -> Result<PathBuf> {
+    pub fn save(&self, progress: &RunState, trainer: &mut Trainer) -> Result<PathBuf> {
         let path = self.path_of(progress.step);
         if !path.exists() {
             let encoded = |tensors: &[(String, Tensor)]| {
@@ -305,7 +305,7 @@ impl Checkpoint {
 /// The tensors of a file of a checkpoint.
 fn tensors(path: &Path, device: Device) -> Result<Vec<(String, Tensor)>> {
     let bytes = ssn_io::read_file(path).map_err(|error| NnError::file(path, error))?;
-    let (_, stored) = decode::<Progress>(&bytes).map_err(|reason| NnError::file(path, reason))?;
+    let (_, stored) = decode::<RunState>(&bytes).map_err(|reason| NnError::file(path, reason))?;
     named(&stored, device)
 }
 

@@ -8,7 +8,7 @@ use ssn_args::LossKind;
 pub use ssn_args::ToyProblem;
 use ssn_core::random::derive_seed;
 use ssn_io::{Error, ErrorKind};
-use ssn_nn::distribution::{EPSILON, LowRankNormal};
+use ssn_nn::distribution::{EPSILON, LowRankNormalTensors};
 use ssn_nn::error::{NnError, Result};
 use ssn_nn::loss::{EnergyOptions, Target, energy_loss, mean_loss, monte_carlo_loss};
 use ssn_nn::random::{EVALUATION_NOISE, INITIAL_VALUES, NoiseSource, Pairing, StepNoise};
@@ -91,10 +91,15 @@ impl Parameters {
     }
 
     /// The distribution that the parameters describe, a batch of one.
-    fn distribution(&self) -> Result<LowRankNormal> {
+    fn distribution(&self) -> Result<LowRankNormalTensors> {
         let lengths = self.directions.square().sum_dim_intlist([3i64].as_slice(), true, None::<Kind>).sqrt();
         let factor = &self.directions / lengths * self.log_lengths.exp();
-        LowRankNormal::from_log_diagonal(self.mean.shallow_clone(), &self.log_diagonal, factor, EPSILON)
+        LowRankNormalTensors::from_log_diagonal(
+            self.mean.shallow_clone(),
+            &self.log_diagonal,
+            factor,
+            EPSILON,
+        )
     }
 }
 
@@ -211,7 +216,7 @@ pub fn train(
 }
 
 /// Mean over the two label maps of log p(map), estimated with the configured number of samples each.
-fn log_likelihood(distribution: &LowRankNormal, targets: &Target, config: &ToyProblem) -> Result<f64> {
+fn log_likelihood(distribution: &LowRankNormalTensors, targets: &Target, config: &ToyProblem) -> Result<f64> {
     let _guard = tch::no_grad_guard();
     let distribution = distribution.expanded(2);
     let seed = derive_seed(config.seed, EVALUATION_NOISE, 0);
@@ -222,7 +227,7 @@ fn log_likelihood(distribution: &LowRankNormal, targets: &Target, config: &ToyPr
 }
 
 /// The share of samples that are on exactly where each of the two label maps is.
-fn frequencies(distribution: &LowRankNormal, config: &ToyProblem) -> Result<[f64; 2]> {
+fn frequencies(distribution: &LowRankNormalTensors, config: &ToyProblem) -> Result<[f64; 2]> {
     let _guard = tch::no_grad_guard();
     let seed = derive_seed(config.seed, EVALUATION_NOISE, 1);
     let shape = distribution.noise_shape(i64::from(config.eval_samples));

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use ssn_core::random::fill_normals;
 use ssn_core::{LowRankNormal, Sampler, Steering};
-use ssn_eval::{About, Description, DistributionFile, Kind, ModelId, Predictions, Region, StoredPrecision};
+use ssn_eval::{
+    About, CaseDescription, DistributionFile, ModelId, PredictionKind, Predictions, Region, StoredPrecision,
+};
 use ssn_io::{Geometry, Image, Limits, Voxels, write};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
@@ -52,9 +54,11 @@ fn pictures(folder: &Path) -> Outcome {
         whole.with_precision(precision)?.write(&predictions.distribution_path(&id))?;
     }
     std::fs::write(folder.join("set/index.csv"), index)?;
-    for (name, kind) in
-        [("deterministic", Kind::Deterministic), ("sampled", Kind::Sampled), ("single", Kind::Stochastic)]
-    {
+    for (name, kind) in [
+        ("deterministic", PredictionKind::Deterministic),
+        ("sampled", PredictionKind::Sampled),
+        ("single", PredictionKind::Stochastic),
+    ] {
         let predictions = open(folder, name)?;
         for (number, scene) in scenes.iter().enumerate().take(2) {
             let id = format!("case{}", number + 1);
@@ -236,12 +240,12 @@ impl Scene {
         let unsure = |x: usize| 1e-5 + 0.02 * voxels[x].1[0].abs();
         let diagonal: Vec<f32> = (0..c * v).map(|i| unsure(i % v)).collect();
         let distribution = LowRankNormal::new(c, v, RANK, mean, diagonal, factor)?;
-        Ok(DistributionFile::new(self.about(id, Kind::Stochastic, region), distribution, mask)?)
+        Ok(DistributionFile::new(self.about(id, PredictionKind::Stochastic, region), distribution, mask)?)
     }
 
-    fn about(&self, id: &str, kind: Kind, region: Region) -> Description {
+    fn about(&self, id: &str, kind: PredictionKind, region: Region) -> CaseDescription {
         let (classes, size, geometry) = (self.classes(), self.size, self.geometry);
-        Description {
+        CaseDescription {
             case: id.to_owned(),
             classes,
             kind,
@@ -256,22 +260,22 @@ impl Scene {
     }
 
     /// The same scene of a network without noise, of one that draws samples itself, or with a single class.
-    fn other_kind(&self, id: &str, kind: Kind) -> Outcome<DistributionFile> {
+    fn other_kind(&self, id: &str, kind: PredictionKind) -> Outcome<DistributionFile> {
         let whole = Region::whole(self.size);
         let file = self.file(id, whole, None)?;
         let (d, about) = (file.distribution(), self.about(id, kind, whole));
         let (mean, v) = (d.mean().to_f32(), d.voxels());
         Ok(match kind {
-            Kind::Deterministic => {
+            PredictionKind::Deterministic => {
                 let nothing = LowRankNormal::new(2, v, 0, mean, vec![0f32; 2 * v], vec![0f32; 0])?;
                 DistributionFile::new(about, nothing, None)?
             }
-            Kind::Sampled => {
+            PredictionKind::Sampled => {
                 let samples = Sampler::new(d, 5, &Steering::default())?.labels(0..16)?;
                 let labels = samples.into_iter().flat_map(|map| map.into_labels()).collect();
                 DistributionFile::sampled(about, mean, labels, None)?
             }
-            Kind::Stochastic => {
+            PredictionKind::Stochastic => {
                 let (diagonal, factor) = (d.diagonal().to_f32(), d.factor().to_f32());
                 let on =
                     |rows: &[f32]| rows.chunks(2 * v).flat_map(|row| row[v..].to_vec()).collect::<Vec<f32>>();

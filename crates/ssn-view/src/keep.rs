@@ -9,7 +9,7 @@
 
 use rayon::prelude::*;
 use ssn_core::{LowRankNormal, Values};
-use ssn_eval::{DistributionFile, Kind};
+use ssn_eval::{DistributionFile, PredictionKind};
 
 /// The largest temperature that the page offers.
 pub(crate) const TEMPERATURE: f64 = 3.0;
@@ -52,7 +52,7 @@ impl KeptVoxels {
             None => vec![true; v],
         };
         let inside = count(&keep);
-        if file.description().kind == Kind::Stochastic && v > SMALL {
+        if file.description().kind == PredictionKind::Stochastic && v > SMALL {
             leave_out_certain(distribution, &mut keep);
         }
         let kept = count(&keep);

@@ -16,6 +16,6 @@ mod scores;
 pub mod server;
 
 pub use export::{ExportCase, Exported, export};
-pub use package::{Packing, Picture, Rater, ViewCase, package};
+pub use package::{Packing, Rater, StoredPicture, ViewCase, package};
 pub use scores::CaseHeadline;
 pub use server::{Library, Listed, Server, ServerLimits};

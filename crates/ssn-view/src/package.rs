@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use serde::Serialize;
 use ssn_core::{LowRankNormal, Values};
-use ssn_eval::{CaseScores, DistributionFile, Kind, ModelId, Region, check_memory};
+use ssn_eval::{CaseScores, DistributionFile, ModelId, PredictionKind, Region, check_memory};
 use ssn_io::{Error, Result};
 
 use crate::image::{self, Data, Range};
@@ -20,7 +20,7 @@ pub struct ViewCase {
     /// The distribution.
     pub file: DistributionFile,
     /// The image.
-    pub picture: Option<Picture>,
+    pub picture: Option<StoredPicture>,
     /// What raters marked.
     pub raters: Vec<Rater>,
     /// How samples and prediction compare with the raters.
@@ -29,7 +29,7 @@ pub struct ViewCase {
 
 /// An image in the intensities in which it is stored.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Picture {
+pub struct StoredPicture {
     /// The names of the channels.
     pub channels: Vec<String>,
     /// Whether they are red, green and blue.
@@ -126,7 +126,7 @@ pub fn package(case: &ViewCase, packing: &Packing) -> Result<Vec<u8>> {
     }
     let rows = |values| Content::Rows { values, voxels };
     sections.push(Section::new("mean", vec![c, n], rows(d.mean())));
-    if about.kind == Kind::Stochastic {
+    if about.kind == PredictionKind::Stochastic {
         sections.push(Section::new("diagonal", vec![c, n], rows(d.diagonal())));
         sections.push(Section::new("factor", vec![r, c, n], rows(d.factor())));
     }
@@ -283,7 +283,7 @@ const VERSION: u32 = 1;
 struct Header<'a> {
     version: u32,
     name: &'a str,
-    kind: Kind,
+    kind: PredictionKind,
     model: &'a ModelId,
     classes: &'a [String],
     /// Rows of logits; 1 where a single class is off or on.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use ssn_eval::CaseScores;
 use ssn_eval::registry::{SCORES, ScoreDef, ScoreKey};
-use ssn_eval::scores::{Observations, observations};
+use ssn_eval::scores::{CaseValues, observations};
 
 /// The scores by which cases are listed, by their keys.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -15,7 +15,7 @@ impl CaseHeadline {
     /// Takes from all scores of a case those that the list shows: of all samples, and of all classes together.
     pub fn new(scores: &CaseScores) -> Self {
         let all = observations(scores);
-        let last = |key| all.iter().rfind(|found: &&Observations| found.is(key)).and_then(Observations::mean);
+        let last = |key| all.iter().rfind(|found: &&CaseValues| found.is(key)).and_then(CaseValues::mean);
         listed().map(|score| (score.key.to_owned(), last(score.key))).collect()
     }
 }
@@ -63,12 +63,12 @@ pub(crate) struct ScoreRow {
 pub(crate) fn score_rows(scores: &CaseScores) -> Vec<ScoreRow> {
     let all = observations(scores);
     let several = scores.masks.len() > 1;
-    let refines = |found: &Observations| {
+    let refines = |found: &CaseValues| {
         ScoreKey::parse(&found.key).is_some_and(|key| {
             key.score.refines() || key.samples.is_some_and(|samples| samples != scores.samples)
         })
     };
-    let row = |found: &Observations| {
+    let row = |found: &CaseValues| {
         let title = match &found.group {
             Some(group) if several => format!("{}, {group}", found.title),
             _ => found.title.clone(),

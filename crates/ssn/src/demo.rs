@@ -9,8 +9,8 @@ use ssn_args::{DemoConfig, EvaluateConfig, PredictConfig, TrainConfig};
 use ssn_core::Steering;
 use ssn_data::{Case, DataConfig, SyntheticConfig};
 use ssn_eval::registry::{DSC, DSC_NOD, GED2, HM_IOU, RATER_DIVERSITY, SAMPLE_DIVERSITY, definition};
-use ssn_eval::{DistributionFile, Draw, Evaluated, Evaluation, Predictions, evaluate};
-use ssn_report::figures::{Picture, Sheet, SheetRow, Tile, png_from_svg};
+use ssn_eval::{DistributionFile, Evaluated, Evaluation, Predictions, SampleSource, evaluate};
+use ssn_report::figures::{Picture, PictureTile, Sheet, SheetRow, png_from_svg};
 use ssn_report::{ReportConfig, report};
 
 use crate::error::{Error, Result};
@@ -256,12 +256,12 @@ fn picture(case: &Case) -> Picture {
     Picture::gray(&case.image, case.shape[2], [low, high], ZOOM)
 }
 
-fn tile(case: &Case, labels: &[u8], caption: String) -> Tile {
-    Tile { picture: picture(case).with_labels(labels, case.shape[2]), caption }
+fn tile(case: &Case, labels: &[u8], caption: String) -> PictureTile {
+    PictureTile { picture: picture(case).with_labels(labels, case.shape[2]), caption }
 }
 
 fn raters(case: &Case) -> SheetRow {
-    let mut tiles = vec![Tile { picture: picture(case), caption: "image".to_owned() }];
+    let mut tiles = vec![PictureTile { picture: picture(case), caption: "image".to_owned() }];
     let each = case.raters.iter().enumerate();
     tiles.extend(each.map(|(number, labels)| tile(case, labels, format!("rater {number}"))));
     SheetRow::labeled("raters", tiles)
@@ -271,7 +271,7 @@ fn network(name: &str, case: &Case, file: &DistributionFile) -> Result<SheetRow>
     let on_image = |map| file.labels_on_image(&map);
     let mean = on_image(file.prediction()?)?;
     let mut tiles = vec![tile(case, &mean, "prediction".to_owned())];
-    let draw = Draw::new(file, 0, &Steering::default())?;
+    let draw = SampleSource::new(file, 0, &Steering::default())?;
     let samples = draw.labels(0..SAMPLES)?;
     for (number, map) in samples.into_iter().enumerate() {
         tiles.push(tile(case, &on_image(map)?, format!("sample {number}")));

@@ -58,7 +58,7 @@ pub use train::{TrainedRun, Training, check_config, train, train_parallel};
 pub mod prelude {
     pub use ssn_core::progress::silent;
     pub use ssn_core::{LabelMap, LowRankNormal, Progress, Sampler, Steering};
-    pub use ssn_eval::{CaseMaps, DistributionFile, Draw, Predictions, ScoreConfig, score_maps};
+    pub use ssn_eval::{CaseMaps, DistributionFile, Predictions, SampleSource, ScoreConfig, score_maps};
 
     pub use crate::{
         Control, DeviceChoice, Error, ErrorKind, EvaluateConfig, PredictConfig, ReportConfig, SampleConfig,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use serde::Serialize;
-use ssn_args::{Part, PredictConfig};
+use ssn_args::{PredictConfig, SplitChoice};
 use ssn_core::{Phase, Steering};
 use ssn_data::ShardProgress;
 use ssn_data::parallel::{self, available_bytes};
@@ -276,10 +276,10 @@ fn trained_on(
     dataset: &Dataset,
     cases: &[usize],
     members: &[(String, TrainingCases)],
-    part: Option<Part>,
+    part: Option<SplitChoice>,
     control: Control<'_>,
 ) -> Result<BTreeSet<usize>> {
-    if matches!(part, Some(Part::All | Part::Train)) {
+    if matches!(part, Some(SplitChoice::All | SplitChoice::Train)) {
         return Ok(BTreeSet::new());
     }
     let member = |place: usize| {
@@ -383,7 +383,7 @@ fn choose(config: &PredictConfig, trained: Known<'_>, control: Control<'_>) -> R
 fn divided(
     data: &DataConfig,
     file: &Path,
-    part: Option<Part>,
+    part: Option<SplitChoice>,
     trained: Known<'_>,
     control: Control<'_>,
 ) -> Result<Chosen> {
@@ -395,10 +395,10 @@ fn divided(
     }
     let part = part.unwrap_or_else(|| {
         if parts.contains(&Split::Test) || !parts.contains(&Split::Validation) {
-            return Part::Test;
+            return SplitChoice::Test;
         }
         control.message("note: no case is for test, so that those for validation are predicted");
-        Part::Validation
+        SplitChoice::Validation
     });
     let wanted = |index: &usize| part.split().is_none_or(|split| parts[*index] == split);
     let cases = (0..parts.len()).filter(wanted).collect();
@@ -417,8 +417,13 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// What the command line names: images, or a dataset with or without labels.
-fn given(paths: &[PathBuf], part: Option<Part>, trained: Known<'_>, control: Control<'_>) -> Result<Chosen> {
-    if let Some(part) = part.filter(|part| *part != Part::All) {
+fn given(
+    paths: &[PathBuf],
+    part: Option<SplitChoice>,
+    trained: Known<'_>,
+    control: Control<'_>,
+) -> Result<Chosen> {
+    if let Some(part) = part.filter(|part| *part != SplitChoice::All) {
         let message = format!("--split {} needs a division: name a config instead of files", part.name());
         return Err(Error::usage(message));
     }
@@ -441,7 +446,14 @@ fn given(paths: &[PathBuf], part: Option<Part>, trained: Known<'_>, control: Con
     let cases = (0..dataset.entries.len()).collect();
     let images =
         ImagePaths { paths: paths.iter().map(|path| absolute(path)).collect(), channels: channels.clone() };
-    Ok(Chosen { dataset, cases, split: Part::All.name().to_owned(), named, images: Some(images), first })
+    Ok(Chosen {
+        dataset,
+        cases,
+        split: SplitChoice::All.name().to_owned(),
+        named,
+        images: Some(images),
+        first,
+    })
 }
 
 /// Values of an image that has fewer are those of a mask.

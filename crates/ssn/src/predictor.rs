@@ -177,7 +177,7 @@ impl Volume {
 /// let values = vec![0.0; 40 * 128 * 128];
 /// let volume = Volume::new("case1", values, [1, 40, 128, 128])?.spacing([2.5, 0.7, 0.7])?;
 /// let distribution = predictor.predict(volume, Control::default())?;
-/// let samples = Draw::new(&distribution, 0, &Steering::default())?.labels(0..10)?;
+/// let samples = SampleSource::new(&distribution, 0, &Steering::default())?.labels(0..10)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ssn_data::text::quoted;
+use ssn_data::text::shell_quoted;
 
 /// A table whose first row is its heading. The first `left` columns begin on the left, as names do, and the others end
 /// on the right, as numbers do. Rows that are too short end with empty cells.
@@ -42,7 +42,7 @@ pub fn mean(mean: Option<f64>, error: Option<f64>, factor: f64, decimals: usize)
 
 /// A command line: words are quoted where a shell needs it.
 pub fn command_line(words: &[String]) -> String {
-    let shown: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let shown: Vec<String> = words.iter().map(|word| shell_quoted(word)).collect();
     format!("$ ssn {}", shown.join(" "))
 }
 

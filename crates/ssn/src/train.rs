@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use ssn_args::{BadCases, TrainConfig};
 use ssn_core::Phase;
-use ssn_data::text::{counted, grouped, quoted, spoken, visible};
+use ssn_data::text::{counted, grouped, shell_quoted, spoken, without_controls};
 use ssn_data::{DeviceChoice, FindingKind, LoaderConfig, Severity, Split, check_until};
 use ssn_io::{Limits, read_bytes, write_atomically};
 use ssn_nn::NnError;
@@ -268,7 +268,7 @@ impl TrainedRun {
 }
 
 fn outcome(ended: StopReason, run: &Path) -> Result<()> {
-    let advice = format!("go on with `ssn train --resume {}`", quoted(&run.display().to_string()));
+    let advice = format!("go on with `ssn train --resume {}`", shell_quoted(&run.display().to_string()));
     match ended {
         StopReason::Finished | StopReason::Early => Ok(()),
         StopReason::Stopped => Err(Error::stopped().advise(advice)),
@@ -624,7 +624,7 @@ impl<'a> RunLog<'a> {
     fn write(&mut self, line: &str) {
         if let Some(log) = &mut self.log {
             // In one write, so that a kill leaves no half of a line. The time is as `2026-11-15T08:00:00Z`.
-            let _ = log.write_all(format!("{:.0} {}\n", Timestamp::now(), visible(line)).as_bytes());
+            let _ = log.write_all(format!("{:.0} {}\n", Timestamp::now(), without_controls(line)).as_bytes());
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use ssn_core::random::philox4x32;
-use ssn_eval::{Description, DistributionFile, Kind, ModelId, Region};
+use ssn_eval::{CaseDescription, DistributionFile, ModelId, PredictionKind, Region};
 use ssn_io::{Geometry, Image, Limits, Voxels, write};
 use ssn_testing::noise;
 use tempfile::TempDir;
@@ -53,7 +53,7 @@ pub const STORED: usize = 8;
 pub struct Prediction {
     pub case: &'static str,
     pub classes: &'static [&'static str],
-    pub kind: Kind,
+    pub kind: PredictionKind,
     pub size: [usize; 3],
     pub region: Region,
     pub geometry: Geometry,
@@ -67,7 +67,7 @@ impl Prediction {
         Self {
             case,
             classes: &["background", "lesion"],
-            kind: Kind::Stochastic,
+            kind: PredictionKind::Stochastic,
             size,
             region: Region::whole(size),
             geometry: Geometry::default(),
@@ -77,10 +77,10 @@ impl Prediction {
 
     pub fn file(&self) -> DistributionFile {
         let (c, v) = (self.classes.len(), self.region.voxels());
-        let rank = if self.kind == Kind::Stochastic { 2 } else { 0 };
-        let scale = if self.kind == Kind::Stochastic { 0.1 } else { 0.0 };
+        let rank = if self.kind == PredictionKind::Stochastic { 2 } else { 0 };
+        let scale = if self.kind == PredictionKind::Stochastic { 0.1 } else { 0.0 };
         let d = noise::distribution(self.number, [c, v, rank], |x| scale * x * x);
-        let about = Description {
+        let about = CaseDescription {
             case: self.case.to_owned(),
             classes: self.classes.iter().map(|&name| name.to_owned()).collect(),
             kind: self.kind,
@@ -92,7 +92,7 @@ impl Prediction {
             image: None,
             labels_only: false,
         };
-        if self.kind == Kind::Sampled {
+        if self.kind == PredictionKind::Sampled {
             let mean = d.mean().to_f32();
             return DistributionFile::sampled(about, mean, self.stored(), None).unwrap();
         }

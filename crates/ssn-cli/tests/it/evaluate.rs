@@ -4,7 +4,7 @@ use std::process::Output;
 
 use ssn_core::metrics::ged;
 use ssn_core::{BitPlanes, LabelMap};
-use ssn_eval::{About, Kind, Predictions, Region};
+use ssn_eval::{About, PredictionKind, Predictions, Region};
 use ssn_io::{Geometry, Limits, read};
 use tempfile::TempDir;
 
@@ -25,7 +25,7 @@ fn folder() -> TempDir {
         "method = \"by hand\"\ntest = [\"case1\", \"case2\", \"case10\"]\ntrain = []\nvalidation = []\n";
     std::fs::write(folder.path().join("split.toml"), split).unwrap();
     std::fs::write(folder.path().join("ssn.toml"), "[data]\npath = \"set\"\n").unwrap();
-    predict(&folder, "predictions", Kind::Stochastic);
+    predict(&folder, "predictions", PredictionKind::Stochastic);
     folder
 }
 
@@ -43,7 +43,7 @@ fn create(folder: &TempDir, name: &str) -> Predictions {
     Predictions::create(&folder.path().join(name), about).unwrap()
 }
 
-fn predict(folder: &TempDir, name: &str, kind: Kind) -> Predictions {
+fn predict(folder: &TempDir, name: &str, kind: PredictionKind) -> Predictions {
     let predictions = create(folder, name);
     for (number, id) in CASES.into_iter().enumerate() {
         Prediction { kind, ..Prediction::picture(id, number as u64) }
@@ -121,7 +121,7 @@ fn the_table_and_the_files() {
 #[test]
 fn a_deterministic_network_has_no_diversity_unless_its_voxels_are_drawn() {
     let folder = folder();
-    predict(&folder, "plain", Kind::Deterministic);
+    predict(&folder, "plain", PredictionKind::Deterministic);
     let run = |more: &[&str]| {
         ssn(&folder, &[&["evaluate", "plain", "--data", "ssn.toml", "--fast", "-q"], more].concat())
     };
@@ -136,7 +136,7 @@ fn a_deterministic_network_has_no_diversity_unless_its_voxels_are_drawn() {
 #[test]
 fn samples_that_the_network_drew_are_scored() {
     let folder = folder();
-    predict(&folder, "drawn", Kind::Sampled);
+    predict(&folder, "drawn", PredictionKind::Sampled);
     let run = |more: &[&str]| {
         ssn(&folder, &[&["evaluate", "drawn", "--data", "ssn.toml", "--quiet"], more].concat())
     };
@@ -150,7 +150,8 @@ fn samples_that_the_network_drew_are_scored() {
     let cell = |row: usize, name: &str| rows[row][rows[0].iter().position(|key| *key == name).unwrap()];
     for (number, id) in CASES.into_iter().enumerate() {
         let planes = |labels: Vec<u8>| BitPlanes::new(&LabelMap::new(labels, 2).unwrap());
-        let stored = Prediction { kind: Kind::Sampled, ..Prediction::picture(id, number as u64) }.stored();
+        let stored =
+            Prediction { kind: PredictionKind::Sampled, ..Prediction::picture(id, number as u64) }.stored();
         let samples: Vec<BitPlanes> = stored.chunks(64).map(|map| planes(map.to_vec())).collect();
         let raters = [
             planes((0..64).map(|i| u8::from(i < 20 + number)).collect()),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use ssn_eval::metrics_file::{GRADIENT_NORM, LOSS, resumed, row};
-use ssn_eval::{About, Kind, Predictions, file_stem};
+use ssn_eval::{About, PredictionKind, Predictions, file_stem};
 use ssn_io::{Geometry, Image, Limits, Voxels, write};
 use tempfile::TempDir;
 
@@ -14,7 +14,7 @@ use crate::common::{self, Prediction, model, picture, ssn, told};
 const HOSTILE: &str = "<script>alert(1)</script>";
 
 /// A dataset `set/` of pictures of 8 × 8 with two raters, and predictions of them.
-fn folder(cases: &[&'static str], kind: Kind) -> TempDir {
+fn folder(cases: &[&'static str], kind: PredictionKind) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let mut index = "id,image,seg_0,seg_1\n".to_owned();
     for (number, id) in cases.iter().enumerate() {
@@ -46,7 +46,7 @@ fn about() -> About {
     }
 }
 
-fn predict(folder: &TempDir, name: &str, cases: &[&'static str], kind: Kind) {
+fn predict(folder: &TempDir, name: &str, cases: &[&'static str], kind: PredictionKind) {
     let predictions = Predictions::create(&folder.path().join(name), about()).unwrap();
     for (number, id) in cases.iter().enumerate() {
         Prediction { kind, ..Prediction::picture(id, number as u64) }
@@ -113,7 +113,7 @@ fn help() {
 
 #[test]
 fn the_page_holds_the_scores_and_fetches_nothing() {
-    let folder = folder(&["a", HOSTILE, "case10"], Kind::Stochastic);
+    let folder = folder(&["a", HOSTILE, "case10"], PredictionKind::Stochastic);
     evaluate(&folder, "predictions");
     let html = page(&folder, &["predictions"], "predictions/report");
     assert_eq!(html.matches("<script").count(), 1, "only our own");
@@ -139,7 +139,7 @@ fn the_page_holds_the_scores_and_fetches_nothing() {
 
 #[test]
 fn the_same_input_gives_the_same_bytes() {
-    let folder = folder(&["a", "b", "c"], Kind::Stochastic);
+    let folder = folder(&["a", "b", "c"], PredictionKind::Stochastic);
     evaluate(&folder, "predictions");
     let place = folder.path().join("predictions/report");
     page(&folder, &["predictions"], "predictions/report");
@@ -152,7 +152,7 @@ fn the_same_input_gives_the_same_bytes() {
 
 #[test]
 fn only_figures_of_an_earlier_report_are_removed() {
-    let folder = folder(&["a", "b", "c"], Kind::Stochastic);
+    let folder = folder(&["a", "b", "c"], PredictionKind::Stochastic);
     evaluate(&folder, "predictions");
     let place = folder.path().join("predictions/report");
     page(&folder, &["predictions"], "predictions/report");
@@ -167,7 +167,7 @@ fn only_figures_of_an_earlier_report_are_removed() {
 
 #[test]
 fn files_of_others_are_not_replaced() {
-    let folder = folder(&["a"], Kind::Stochastic);
+    let folder = folder(&["a"], PredictionKind::Stochastic);
     evaluate(&folder, "predictions");
     let place = folder.path().join("mine");
     let refused = |name: &str, flags: &[&str]| {
@@ -188,7 +188,7 @@ fn files_of_others_are_not_replaced() {
 
 #[test]
 fn what_is_neither_is_said() {
-    let folder = folder(&["a"], Kind::Stochastic);
+    let folder = folder(&["a"], PredictionKind::Stochastic);
     let told_of = [
         told(&report(&folder, &["set"])),
         told(&report(&folder, &["absent"])),
@@ -240,7 +240,7 @@ fn a_damaged_line_of_metrics_is_named() {
 
 #[test]
 fn every_verb_takes_the_largest_seed() {
-    let folder = folder(&["a", "b"], Kind::Stochastic);
+    let folder = folder(&["a", "b"], PredictionKind::Stochastic);
     let seed = u64::MAX.to_string();
     for arguments in [
         &["sample", "predictions", "--out", "samples", "--samples", "2", "--json"][..],
@@ -275,7 +275,7 @@ fn shares(svg: &str) -> Vec<f64> {
 
 #[test]
 fn cases_have_pictures_volumes_and_distances() {
-    let folder = folder(&["a", HOSTILE, "case10"], Kind::Stochastic);
+    let folder = folder(&["a", HOSTILE, "case10"], PredictionKind::Stochastic);
     let html = page(&folder, &["predictions", "--samples", "12"], "predictions/report");
     let all = figures(&folder, "predictions/report");
     for id in ["a", HOSTILE, "case10"] {
@@ -314,7 +314,7 @@ fn cases_have_pictures_volumes_and_distances() {
 
 #[test]
 fn without_the_dataset_only_the_files_are_drawn() {
-    let folder = folder(&["a", "b"], Kind::Stochastic);
+    let folder = folder(&["a", "b"], PredictionKind::Stochastic);
     std::fs::remove_dir_all(folder.path().join("set")).unwrap();
     let output = ssn(&folder, &["report", "predictions", "--data", "set/index.csv"]);
     assert_eq!(output.status.code(), Some(65), "{}", told(&output));
@@ -356,7 +356,7 @@ fn a_volume_shows_the_slice_with_most_and_a_montage() {
 
 #[test]
 fn samples_are_steered_where_there_is_noise() {
-    let folder = folder(&["a", "b", "c", "d"], Kind::Stochastic);
+    let folder = folder(&["a", "b", "c", "d"], PredictionKind::Stochastic);
     let html = page(&folder, &["predictions"], "predictions/report");
     let all = figures(&folder, "predictions/report");
     for what in ["classes", "temperature", "modes"] {
@@ -374,11 +374,11 @@ fn samples_are_steered_where_there_is_noise() {
     assert_eq!((count(&modes, "<image"), count(&modes, ">mode 2<")), (14, 1));
     assert!(html.contains("the modes explain ") && !html.contains("cannot be steered"));
 
-    predict(&folder, "plain", &["a", "b"], Kind::Deterministic);
+    predict(&folder, "plain", &["a", "b"], PredictionKind::Deterministic);
     let html = page(&folder, &["plain"], "plain/report");
     assert!(html.contains("no noise that could be steered"));
     assert!(svg(&folder, "plain/report", "a-pictures").contains(">one by one<"));
-    predict(&folder, "drawn", &["a", "b"], Kind::Sampled);
+    predict(&folder, "drawn", &["a", "b"], PredictionKind::Sampled);
     let html = page(&folder, &["drawn"], "drawn/report");
     assert!(html.contains("they cannot be steered"));
     let strips = |name: &String| ["-classes", "-temperature", "-modes"].iter().any(|end| name.ends_with(end));
@@ -391,9 +391,9 @@ fn samples_are_steered_where_there_is_noise() {
 
 #[test]
 fn several_folders_stand_side_by_side() {
-    let folder = folder(&["a", "b", "c"], Kind::Stochastic);
-    predict(&folder, "plain", &["b", "c"], Kind::Deterministic);
-    predict(&folder, "drawn", &["b", "c", "a"], Kind::Sampled);
+    let folder = folder(&["a", "b", "c"], PredictionKind::Stochastic);
+    predict(&folder, "plain", &["b", "c"], PredictionKind::Deterministic);
+    predict(&folder, "drawn", &["b", "c", "a"], PredictionKind::Sampled);
     evaluate(&folder, "predictions");
     evaluate(&folder, "plain");
     let html = page(&folder, &["predictions", "plain", "drawn", "--out", "side"], "side");
@@ -467,7 +467,7 @@ fn a_report_of_sixty_cases_is_small() {
 
 #[test]
 fn json_names_what_was_written() {
-    let folder = folder(&["a"], Kind::Stochastic);
+    let folder = folder(&["a"], PredictionKind::Stochastic);
     let output = report(&folder, &["predictions", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let file = std::fs::metadata(folder.path().join(json["report"].as_str().unwrap())).unwrap();

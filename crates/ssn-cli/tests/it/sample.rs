@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ssn_core::{CategoricalSampler, LabelMap, SampleSummary, Sampler, Steering};
-use ssn_eval::{DistributionFile, Kind, Region, case_seed};
+use ssn_eval::{DistributionFile, PredictionKind, Region, case_seed};
 use ssn_io::{Geometry, Limits, read};
 use tempfile::TempDir;
 
@@ -14,7 +14,7 @@ fn volume() -> Prediction {
     Prediction {
         case: "p 1/a",
         classes: &["background", "core", "oedema"],
-        kind: Kind::Stochastic,
+        kind: PredictionKind::Stochastic,
         size: [3, 4, 5],
         region: Region { start: [1, 0, 2], size: [2, 3, 2] },
         geometry: Geometry {
@@ -166,12 +166,12 @@ fn probabilities_and_entropy_are_those_of_the_samples() {
 
 #[test]
 fn a_deterministic_network_shows_its_grain() {
-    let deterministic = Prediction { kind: Kind::Deterministic, ..Prediction::picture("a", 1) };
+    let deterministic = Prediction { kind: PredictionKind::Deterministic, ..Prediction::picture("a", 1) };
     let folder = folder(&[deterministic]);
     assert!(
         ssn(&folder, &["sample", "in", "--out", "out", "--samples", "3", "--seed", "9"]).status.success()
     );
-    let file = Prediction { kind: Kind::Deterministic, ..Prediction::picture("a", 1) }.file();
+    let file = Prediction { kind: PredictionKind::Deterministic, ..Prediction::picture("a", 1) }.file();
     let maps = CategoricalSampler::new(file.distribution(), case_seed(9, &file.description().case))
         .labels(0..3)
         .unwrap();
@@ -187,7 +187,7 @@ fn a_deterministic_network_shows_its_grain() {
 
 #[test]
 fn samples_that_the_network_drew_are_written_as_they_are() {
-    let sampled = || Prediction { kind: Kind::Sampled, ..volume() };
+    let sampled = || Prediction { kind: PredictionKind::Sampled, ..volume() };
     let folder = folder(&[sampled()]);
     let arguments = [
         "sample",
@@ -238,7 +238,7 @@ fn samples_that_the_network_drew_are_written_as_they_are() {
 
 #[test]
 fn of_a_network_that_draws_itself_there_is_no_more_than_it_drew() {
-    let sampled = Prediction { kind: Kind::Sampled, ..Prediction::picture("b", 2) };
+    let sampled = Prediction { kind: PredictionKind::Sampled, ..Prediction::picture("b", 2) };
     let folder = folder(&[Prediction::picture("a", 1), sampled]);
     let steered: [&[&str]; 4] = [
         &["--temperature", "2"],

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
-use ssn_eval::{About, Kind, Predictions};
+use ssn_eval::{About, PredictionKind, Predictions};
 use tempfile::TempDir;
 
 use crate::common::{Prediction, limited, model, picture, ssn, told};
@@ -34,7 +34,7 @@ fn folder(cases: &[&'static str]) -> TempDir {
     };
     let predictions = Predictions::create(&folder.path().join("predictions"), about).unwrap();
     for (number, id) in cases.iter().enumerate() {
-        Prediction { kind: Kind::Stochastic, ..Prediction::picture(id, number as u64) }
+        Prediction { kind: PredictionKind::Stochastic, ..Prediction::picture(id, number as u64) }
             .write(&predictions.distribution_path(id));
     }
     folder

@@ -205,18 +205,18 @@ pub struct IndexedCase {
     /// The voxels inside the mask, ascending; `None` where all are.
     inside: Option<Vec<u32>>,
     /// For each choice of target.
-    parts: Vec<Part>,
+    parts: Vec<ForegroundIndex>,
 }
 
 /// The smaller one of foreground and background.
 #[derive(Debug, Clone, PartialEq)]
-struct Part {
+struct ForegroundIndex {
     is_foreground: bool,
     /// For each of its voxels, ascending: how many voxels of the other one come before it.
     others_before: Vec<u32>,
 }
 
-impl Part {
+impl ForegroundIndex {
     /// Of voxels in their order, each of which is foreground or background.
     fn new(is_foreground: impl Iterator<Item = bool> + Clone) -> Self {
         let [foreground, all] =
@@ -248,8 +248,8 @@ impl IndexedCase {
             };
             inside = case.mask.as_ref().map(in_mask);
             let part = |is_marked: &dyn Fn(usize) -> bool| match &inside {
-                None => Part::new((0..voxels as usize).map(is_marked)),
-                Some(inside) => Part::new(inside.iter().map(|&voxel| is_marked(voxel as usize))),
+                None => ForegroundIndex::new((0..voxels as usize).map(is_marked)),
+                Some(inside) => ForegroundIndex::new(inside.iter().map(|&voxel| is_marked(voxel as usize))),
             };
             parts = match patch.rater {
                 RaterChoice::All => vec![part(&|voxel| case.raters.iter().any(|labels| labels[voxel] != 0))],
@@ -275,7 +275,7 @@ impl IndexedCase {
 
     /// Voxel `k` of the foreground, or of the background.
     fn nth(&self, target: usize, foreground: bool, k: usize) -> usize {
-        let Part { is_foreground, others_before } = &self.parts[target];
+        let ForegroundIndex { is_foreground, others_before } = &self.parts[target];
         let before = match foreground == *is_foreground {
             true => others_before[k] as usize,
             // Voxels of the listed part with at most k others before them come before number k of the others.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use ssn::{ReportConfig, report};
 use ssn_core::Control;
-use ssn_eval::{DistributionFile, EvaluateConfig, Kind, Predictions, SampleConfig, evaluate};
+use ssn_eval::{DistributionFile, EvaluateConfig, PredictionKind, Predictions, SampleConfig, evaluate};
 use ssn_io::Limits;
 use ssn_testing::process::{Ended, run_to_end};
 
@@ -212,7 +212,7 @@ fn folds_are_an_ensemble() {
     finishes(&mut command);
     let file =
         DistributionFile::read(&out.join("synthetic-00003.ssn.safetensors"), &Limits::default()).unwrap();
-    assert_eq!((file.description().kind, file.sample_count()), (Kind::Sampled, 10));
+    assert_eq!((file.description().kind, file.sample_count()), (PredictionKind::Sampled, 10));
     assert!(file.description().model.name.starts_with("ensemble of fold0, step 4 and fold1"));
     // Sample 4 of the ensemble is sample 1 of its second member.
     let alone = lab.path("alone");
@@ -221,7 +221,7 @@ fn folds_are_an_ensemble() {
     let member =
         DistributionFile::read(&alone.join("synthetic-00003.ssn.safetensors"), &Limits::default()).unwrap();
     let steering = ssn_core::Steering::default();
-    let drawn = ssn_eval::Draw::new(&member, 0, &steering).unwrap().labels(1..2).unwrap();
+    let drawn = ssn_eval::SampleSource::new(&member, 0, &steering).unwrap().labels(1..2).unwrap();
     let v = file.distribution().voxels();
     let differing =
         file.samples().unwrap()[4 * v..5 * v].iter().zip(drawn[0].labels()).filter(|(a, b)| a != b).count();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use ssn_core::Control;
-use ssn_eval::{DistributionFile, Kind, Output, Predictions};
+use ssn_eval::{DistributionFile, Output, PredictionKind, Predictions};
 use ssn_eval::{EvaluateConfig, evaluate};
 use ssn_io::{Limits, read};
 use ssn_nn::{Execution, Mode, Precision, Prediction};
@@ -162,7 +162,7 @@ fn networks_with_latent_variables_go_the_same_way() {
             (json, folder.read(found[0].id()).unwrap(), found.len())
         };
         let (_, few, cases) = drawn("6");
-        assert_eq!((few.description().kind, few.sample_count()), (Kind::Sampled, 6));
+        assert_eq!((few.description().kind, few.sample_count()), (PredictionKind::Sampled, 6));
         // More of them begin with those that were there, and fewer are there already.
         let (json, more, _) = drawn("9");
         assert!(json.contains(&format!("\"predicted\": {cases}")), "{json}");
@@ -209,7 +209,7 @@ fn a_bundle_predicts_the_same_without_its_run() {
     };
     let (of_run, of_bundle) = (distribution(&run, "a"), distribution(&bundle, "b"));
     assert_eq!(of_run.distribution(), of_bundle.distribution());
-    assert_eq!(of_bundle.description().kind, Kind::Deterministic);
+    assert_eq!(of_bundle.description().kind, PredictionKind::Deterministic);
     fails(command().arg("export").arg(&run).arg("--out").arg(&bundle), 2, &["exists already"]);
 }
 

@@ -22,8 +22,8 @@ use ssn_io::{Error, Format, Geometry, Limits, Result, Tolerance, read, read_byte
 
 use super::each_case;
 use crate::predictions::{
-    ABOUT_FILE, About, Description, DistributionFile, Kind, ModelId, Predictions, StoredImage, named,
-    stored_logarithm,
+    ABOUT_FILE, About, CaseDescription, DistributionFile, ModelId, PredictionKind, Predictions, StoredImage,
+    listed_ids, stored_logarithm,
 };
 
 /// How far the probabilities of a voxel may sum from 1.
@@ -129,7 +129,7 @@ pub fn import(
     if let (Some(least), Some(most), true) = (counts.first(), counts.last(), counts.len() > 1) {
         let of = |wanted: &usize| {
             let ids = stored.iter().filter(|(_, count)| count == wanted).map(|(id, _)| (*id).to_owned());
-            named(&ids.collect::<Vec<_>>())
+            listed_ids(&ids.collect::<Vec<_>>())
         };
         return Err(Error::mismatch(format!(
             "cases have different numbers of samples: {most} of {}, but {least} of {}; complete them, or choose with a \
@@ -251,11 +251,11 @@ fn tell_matches(ids: &[&str], found: &[(&str, &FilesByCase)], control: Control<'
         let count: usize = files.cases.values().map(Vec::len).sum();
         let mut line = format!("{what}: {count} files of {} cases", files.cases.len());
         if !missing.is_empty() {
-            line += &format!("; none of {} cases: {}", missing.len(), named(&missing));
+            line += &format!("; none of {} cases: {}", missing.len(), listed_ids(&missing));
         }
         if !files.unmatched.is_empty() {
             let names: Vec<String> = files.unmatched.iter().map(|path| path.display().to_string()).collect();
-            line += &format!("; {} files of no case: {}", names.len(), named(&names));
+            line += &format!("; {} files of no case: {}", names.len(), listed_ids(&names));
         }
         control.message(&line);
     }
@@ -321,10 +321,10 @@ fn convert(
         label_values: None,
         nifti_header: case.header.as_deref().map(hex),
     };
-    let description = Description {
+    let description = CaseDescription {
         case: entry.id.clone(),
         classes: dataset.classes.clone(),
-        kind: if samples.is_empty() { Kind::Deterministic } else { Kind::Sampled },
+        kind: if samples.is_empty() { PredictionKind::Deterministic } else { PredictionKind::Sampled },
         size: case.shape,
         geometry: case.geometry,
         network_grid: None,

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ssn_args::Part;
+use ssn_args::SplitChoice;
 use ssn_core::LabelMap;
 use ssn_data::{Case, Cases, DataConfig, Dataset, DatasetOverrides, LabelPolicy, LabelReading, Split};
 use ssn_io::{Error, Result, Tolerance};
 
-use crate::predictions::{About, Description, Found, ImagePaths, Kind, Predictions, is_config, named};
+use crate::predictions::{
+    About, CaseDescription, Found, ImagePaths, PredictionKind, Predictions, is_config, listed_ids,
+};
 
 /// A prediction, and the index in the dataset of the case that it is of.
-pub struct Job {
+pub struct ScoringJob {
     /// The prediction.
     pub found: Found,
     /// The case of the dataset.
@@ -19,13 +21,13 @@ pub struct Job {
 }
 
 /// What is to be scored.
-pub struct Plan {
+pub struct ScoringPlan {
     /// The dataset.
     pub dataset: Dataset,
     /// The name of its part.
     pub part: &'static str,
     /// In natural order of the ids.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<ScoringJob>,
     /// Cases of the part without a prediction.
     pub missing: Vec<String>,
     /// Predictions of cases of other parts.
@@ -33,19 +35,19 @@ pub struct Plan {
     /// Predictions of cases that the model trained on, which are left out.
     pub trained_on: usize,
     /// How the model describes its uncertainty.
-    pub kind: Kind,
+    pub kind: PredictionKind,
     /// The names of the labels, the background first.
     pub classes: Vec<String>,
 }
 
-impl Plan {
+impl ScoringPlan {
     /// Opens the dataset, the one that is named or that of the predictions, and finds the case of every prediction.
     ///
     /// Cases with raters that the model trained on are left out, unless `with_trained`.
     pub fn new(
         predictions: &Predictions,
         data: Option<&Path>,
-        part: Part,
+        part: SplitChoice,
         with_trained: bool,
     ) -> Result<Self> {
         let found = predictions.cases()?;
@@ -63,19 +65,19 @@ impl Plan {
                 found.len(),
                 predictions.root().display(),
                 dataset.root.display(),
-                named(&unknown)
+                listed_ids(&unknown)
             )));
         }
         let wanted = |index: usize| part.split().is_none_or(|split| parts.get(index) == Some(&split));
         let all = found.len();
-        let mut jobs: Vec<Job> = found
+        let mut jobs: Vec<ScoringJob> = found
             .into_iter()
-            .map(|found| Job { index: places[found.id()], found })
+            .map(|found| ScoringJob { index: places[found.id()], found })
             .filter(|job| wanted(job.index))
             .collect();
         let others = all - jobs.len();
-        let has_raters = |job: &Job| dataset.rater_count(job.index) > 0;
-        let is_left_out = |job: &Job| !with_trained && job.found.is_trained_on() && has_raters(job);
+        let has_raters = |job: &ScoringJob| dataset.rater_count(job.index) > 0;
+        let is_left_out = |job: &ScoringJob| !with_trained && job.found.is_trained_on() && has_raters(job);
         let left_out: BTreeSet<usize> =
             jobs.iter().filter(|job| is_left_out(job)).map(|job| job.index).collect();
         if left_out.len() == jobs.len() && !jobs.is_empty() {
@@ -87,7 +89,8 @@ impl Plan {
             )));
         }
         jobs.retain(|job| !is_left_out(job));
-        let Some(Description { kind, classes, .. }) = jobs.first().map(|job| &job.found.header.description)
+        let Some(CaseDescription { kind, classes, .. }) =
+            jobs.first().map(|job| &job.found.header.description)
         else {
             return Err(Error::mismatch(format!(
                 "none of the {all} predictions in {} is of a case of the part {}",
@@ -117,7 +120,7 @@ pub fn open_of(
     about: &About,
     data: Option<&Path>,
     classes: &[String],
-    part: Part,
+    part: SplitChoice,
 ) -> Result<(Dataset, Vec<Split>)> {
     let labels = about.labels.as_ref();
     let known = labels.map(|labels| (classes, labels));
@@ -145,7 +148,7 @@ pub fn open_of(
 /// `known` has the classes of a model and how it read labels; a config with a rule of its own wins.
 pub fn open(
     data: &Path,
-    part: Part,
+    part: SplitChoice,
     known: Option<(&[String], &LabelReading)>,
 ) -> Result<(Dataset, Vec<Split>)> {
     let (dataset, parts) = if is_config(data) {
@@ -156,7 +159,7 @@ pub fn open(
             dataset.read_labels_as(classes, Some(labels));
         }
         let parts = match part {
-            Part::All => vec![],
+            SplitChoice::All => vec![],
             _ => config.split.parts(&dataset)?,
         };
         (dataset, parts)
@@ -169,7 +172,7 @@ pub fn open(
         }
         let given: Option<Vec<Split>> = dataset.entries.iter().map(|entry| entry.split).collect();
         let parts = match (part, given) {
-            (Part::All, _) => vec![],
+            (SplitChoice::All, _) => vec![],
             (_, Some(parts)) => parts,
             (_, None) => {
                 return Err(Error::usage(format!(
@@ -206,7 +209,7 @@ pub fn check_classes(dataset: &Dataset, found: &[Found]) -> Result<()> {
 }
 
 /// Loads the label maps `[d, h, w]` of all raters, and what they are called.
-pub(crate) fn load_raters(dataset: &Dataset, job: &Job) -> Result<(Vec<LabelMap>, Vec<String>)> {
+pub(crate) fn load_raters(dataset: &Dataset, job: &ScoringJob) -> Result<(Vec<LabelMap>, Vec<String>)> {
     let (case, raters) = load_with_image(dataset, job.index, &job.found.header.description)?;
     let names = dataset.rater_names_of(&case, raters.len());
     Ok((raters, names))
@@ -216,7 +219,7 @@ pub(crate) fn load_raters(dataset: &Dataset, job: &Job) -> Result<(Vec<LabelMap>
 pub fn load_with_image(
     dataset: &Dataset,
     index: usize,
-    about: &Description,
+    about: &CaseDescription,
 ) -> Result<(Case, Vec<LabelMap>)> {
     let mut case = dataset.load_raw(index)?;
     check_grid(about, &case)?;
@@ -227,7 +230,7 @@ pub fn load_with_image(
 }
 
 /// Refuses a case on another grid than its prediction.
-fn check_grid(about: &Description, case: &Case) -> Result<()> {
+fn check_grid(about: &CaseDescription, case: &Case) -> Result<()> {
     let Some(table) = differences(about, case) else { return Ok(()) };
     Err(Error::mismatch(format!(
         "case {}: the prediction does not lie on the grid of the dataset; is this the dataset that was \
@@ -237,7 +240,7 @@ fn check_grid(about: &Description, case: &Case) -> Result<()> {
 }
 
 /// In what the grids of a prediction and of a case differ, as a table; nothing if they are the same.
-fn differences(about: &Description, case: &Case) -> Option<String> {
+fn differences(about: &CaseDescription, case: &Case) -> Option<String> {
     let mut rows = vec![];
     for (axis, name) in ["depth", "height", "width"].iter().enumerate() {
         if about.size[axis] != case.shape[axis] {

@@ -21,14 +21,16 @@ use ssn_io::{Error, Limits, Result, read_bytes};
 
 pub use import::import;
 use matching::load_raters;
-pub use matching::{Job, Plan, check_classes, load_with_image, open, open_of, places};
-pub use ssn_args::{EvaluateConfig, OtherTool, Part};
-pub use summary::{CaseOverlaps, Evaluation, Figure, Overlaps, Scored, Settings, cases_csv, raters_csv};
+pub use matching::{ScoringJob, ScoringPlan, check_classes, load_with_image, open, open_of, places};
+pub use ssn_args::{EvaluateConfig, OtherTool, SplitChoice};
+pub use summary::{
+    CaseOverlaps, Evaluation, EvaluationSettings, Overlaps, ScoreMean, Scored, cases_csv, raters_csv,
+};
 use swapped::swapped_classes;
 
 use crate::predictions::{
-    About, DistributionFile, Kind, Predictions, claim, create_folder, file_stem, named, unknown_name,
-    write_text,
+    About, DistributionFile, PredictionKind, Predictions, claim, create_folder, file_stem, listed_ids,
+    unknown_name, write_text,
 };
 use crate::registry::versions;
 use crate::scores::{DEFAULT_SAMPLES, Group, ScoreConfig, memory, score};
@@ -83,10 +85,10 @@ fn plan_work(config: &EvaluateConfig, control: Control<'_>) -> Result<Work> {
         }
     };
     let about = predictions.about();
-    let part = config.split.or(Part::from_name(&about.split)).unwrap_or(Part::Test);
+    let part = config.split.or(SplitChoice::from_name(&about.split)).unwrap_or(SplitChoice::Test);
     // Raters of another tool's files are those that the folder names.
     let data = config.data.as_deref().filter(|_| config.other.raters.is_none());
-    let plan = Plan::new(&predictions, data, part, config.split.is_some())?;
+    let plan = ScoringPlan::new(&predictions, data, part, config.split.is_some())?;
     for finding in plan.dataset.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
         control.warn(&finding.reason);
     }
@@ -110,7 +112,7 @@ fn plan_work(config: &EvaluateConfig, control: Control<'_>) -> Result<Work> {
             plan.missing.len() + plan.jobs.len(),
             plan.part,
             config.predictions.display(),
-            named(&plan.missing)
+            listed_ids(&plan.missing)
         )));
     }
     if plan.others > 0 {
@@ -123,7 +125,7 @@ fn plan_work(config: &EvaluateConfig, control: Control<'_>) -> Result<Work> {
         job.found.header.check_samples(config.samples as u64)?;
     }
     let settings = settings(config, &predictions, &plan)?;
-    let folder = Folder::open(config, &settings, &plan)?;
+    let folder = EvaluationFolder::open(config, &settings, &plan)?;
     Ok(Work { plan, settings, folder })
 }
 
@@ -135,7 +137,7 @@ fn convert(config: &EvaluateConfig, control: Control<'_>) -> Result<Predictions>
              dataset with --data",
         ));
     };
-    let part = config.split.unwrap_or(Part::All);
+    let part = config.split.unwrap_or(SplitChoice::All);
     // Raters may be a dataset, or label maps alone.
     let labels_only = config.other.raters.is_some() && !Dataset::is_recognized(path);
     let dataset = match labels_only {
@@ -163,7 +165,11 @@ fn convert(config: &EvaluateConfig, control: Control<'_>) -> Result<Predictions>
 }
 
 /// What the flags ask for, in the terms of the classes.
-fn settings(config: &EvaluateConfig, predictions: &Predictions, plan: &Plan) -> Result<Settings> {
+fn settings(
+    config: &EvaluateConfig,
+    predictions: &Predictions,
+    plan: &ScoringPlan,
+) -> Result<EvaluationSettings> {
     let classes = &plan.classes;
     let mut groups = vec![];
     for (name, members) in &config.groups {
@@ -193,7 +199,7 @@ fn settings(config: &EvaluateConfig, predictions: &Predictions, plan: &Plan) -> 
         groups,
         ..base
     };
-    if scores.steers() && plan.kind != Kind::Stochastic {
+    if scores.steers() && plan.kind != PredictionKind::Stochastic {
         return Err(Error::usage(format!(
             "the predictions in {} have no distribution whose noise could be steered; leave out --temperature and \
              --no-diagonal-noise",
@@ -205,7 +211,15 @@ fn settings(config: &EvaluateConfig, predictions: &Predictions, plan: &Plan) -> 
     let (model, split) = (predictions.about().model.clone(), plan.part.to_owned());
     let about = plan.jobs.first().map(|job| &job.found.header.description);
     let labels_only = about.is_some_and(|about| about.labels_only);
-    Ok(Settings { model, kind: plan.kind, dataset, split, scores, bootstrap: config.bootstrap, labels_only })
+    Ok(EvaluationSettings {
+        model,
+        kind: plan.kind,
+        dataset,
+        split,
+        scores,
+        bootstrap: config.bootstrap,
+        labels_only,
+    })
 }
 
 /// The folder in which an evaluation lies unless another is named.
@@ -215,17 +229,17 @@ pub fn default_folder(predictions: &Path) -> PathBuf {
 
 /// The scores that an evaluation in [`default_folder`] has of a case; nothing where there are none that can be read.
 pub fn written_scores(predictions: &Path, id: &str) -> Option<Scored> {
-    let path = Folder { root: default_folder(predictions) }.record(id);
+    let path = EvaluationFolder { root: default_folder(predictions) }.record(id);
     let bytes = read_bytes(&path, &Limits::default()).ok()?;
-    let record: Record = serde_json::from_slice(&bytes).ok()?;
+    let record: ScoreRecord = serde_json::from_slice(&bytes).ok()?;
     (record.scored.id == id).then_some(record.scored)
 }
 
 /// The cases of an evaluation, how they are scored, and where the scores go.
 struct Work {
-    plan: Plan,
-    settings: Settings,
-    folder: Folder,
+    plan: ScoringPlan,
+    settings: EvaluationSettings,
+    folder: EvaluationFolder,
 }
 
 impl Work {
@@ -235,13 +249,14 @@ impl Work {
         self.each(cases, &phase, |job, meter| {
             let (raters, rater_names, key) = self.raters(job)?;
             let (path, config) = (self.folder.record(job.found.id()), &self.settings.scores);
-            if let Some(record) = Record::read(&path, &key, job.found.id()).filter(|_| !again) {
+            if let Some(record) = ScoreRecord::read(&path, &key, job.found.id()).filter(|_| !again) {
                 return Ok(Scored { rater_names, ..record.scored });
             }
             meter.saw_all(memory(&job.found.header, raters.len(), config));
             let file = DistributionFile::read(&job.found.path, &Limits::default())?;
             let scores = score(&file, &raters, config)?;
-            let record = Record::new(key, Scored { id: job.found.id().to_owned(), rater_names, scores })?;
+            let record =
+                ScoreRecord::new(key, Scored { id: job.found.id().to_owned(), rater_names, scores })?;
             record.write(&path)?;
             Ok(record.scored)
         })
@@ -259,7 +274,7 @@ impl Work {
         let unwatched = Control::default().phase("", all.len(), "cases");
         let found = self.each(&all, &unwatched, |job, _| {
             let (id, (.., key)) = (job.found.id(), self.raters(job)?);
-            Ok(Record::read(&self.folder.record(id), &key, id).map(|record| record.scored))
+            Ok(ScoreRecord::read(&self.folder.record(id), &key, id).map(|record| record.scored))
         })?;
         Ok(match shard.waiting(jobs.len(), |index| found[index].is_some()) {
             Some(waiting) => Err(waiting),
@@ -279,7 +294,7 @@ impl Work {
 
     /// The labels of a case's raters, their names, and the key of its scores. Labels come first: scores of labels that were corrected
     /// since are no longer theirs.
-    fn raters(&self, job: &Job) -> Result<(Vec<LabelMap>, Vec<String>, String)> {
+    fn raters(&self, job: &ScoringJob) -> Result<(Vec<LabelMap>, Vec<String>, String)> {
         let (raters, names) = load_raters(&self.plan.dataset, job)?;
         let key = key(&versions(), &self.settings.scores, &job.found.header.sha256, &raters)?;
         Ok((raters, names, key))
@@ -290,9 +305,9 @@ impl Work {
         &self,
         cases: &[usize],
         phase: &Phase<'_>,
-        work: impl Fn(&Job, &MemoryMeter) -> Result<T> + Sync,
+        work: impl Fn(&ScoringJob, &MemoryMeter) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
-        let jobs: Vec<&Job> = cases.iter().map(|&case| &self.plan.jobs[case]).collect();
+        let jobs: Vec<&ScoringJob> = cases.iter().map(|&case| &self.plan.jobs[case]).collect();
         each_case(&jobs, |job| job.found.id(), phase, |job, meter| work(job, meter))
     }
 }
@@ -318,13 +333,13 @@ const CASES_TABLE: &str = "cases.csv";
 const RATERS_TABLE: &str = "raters.csv";
 const CASES: &str = "cases";
 
-struct Folder {
+struct EvaluationFolder {
     root: PathBuf,
 }
 
-impl Folder {
+impl EvaluationFolder {
     /// Makes the folder, or goes on with one that is of the same settings.
-    fn open(config: &EvaluateConfig, settings: &Settings, plan: &Plan) -> Result<Self> {
+    fn open(config: &EvaluateConfig, settings: &EvaluationSettings, plan: &ScoringPlan) -> Result<Self> {
         let root = config.out.clone().unwrap_or_else(|| default_folder(&config.predictions));
         let folder = Self { root };
         let there = read_bytes(&folder.summary(), &Limits::default()).ok();
@@ -346,7 +361,7 @@ impl Folder {
     }
 
     /// Claims the tables and the records of the cases: files of others are never replaced.
-    fn claim(&self, plan: &Plan) -> Result<()> {
+    fn claim(&self, plan: &ScoringPlan) -> Result<()> {
         let tables = [SUMMARY, CASES_TABLE, RATERS_TABLE].map(str::to_owned);
         let records = plan.jobs.iter().map(|job| format!("{CASES}/{}.json", file_stem(job.found.id())));
         claim(&self.root, &records.chain(tables).collect::<Vec<_>>())
@@ -401,7 +416,7 @@ fn difference(name: &str, there: &Value, asked: &Value) -> Option<(String, Strin
 
 /// The scores of a case, with what they depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Record {
+struct ScoreRecord {
     /// Of what the scores were made: see [`key`].
     key: String,
     /// SHA-256 of the scores as JSON.
@@ -432,7 +447,7 @@ fn key(
     Ok(hex(&digest.finalize()))
 }
 
-impl Record {
+impl ScoreRecord {
     fn new(key: String, scored: Scored) -> Result<Self> {
         Ok(Self { key, sha256: checksum(&scored)?, scored })
     }
@@ -497,7 +512,7 @@ mod tests {
     #[test]
     fn a_record_is_read_if_it_is_whole_and_of_the_same() {
         let folder = tempfile::tempdir().unwrap();
-        let evaluation = Folder { root: default_folder(folder.path()) };
+        let evaluation = EvaluationFolder { root: default_folder(folder.path()) };
         create_folder(&evaluation.root.join(CASES)).unwrap();
         let scores = CaseScores {
             samples: 1,
@@ -509,10 +524,14 @@ mod tests {
             reliability: None,
         };
         let scored = Scored { id: "a".to_owned(), rater_names: vec![], scores };
-        let (path, record) = (evaluation.record("a"), Record::new("k".to_owned(), scored.clone()).unwrap());
+        let (path, record) =
+            (evaluation.record("a"), ScoreRecord::new("k".to_owned(), scored.clone()).unwrap());
         record.write(&path).unwrap();
-        assert_eq!(Record::read(&path, "k", "a"), Some(record));
-        assert_eq!([("other", "a"), ("k", "b")].map(|(key, id)| Record::read(&path, key, id)), [None, None]);
+        assert_eq!(ScoreRecord::read(&path, "k", "a"), Some(record));
+        assert_eq!(
+            [("other", "a"), ("k", "b")].map(|(key, id)| ScoreRecord::read(&path, key, id)),
+            [None, None]
+        );
         assert_eq!(written_scores(folder.path(), "a"), Some(scored));
         assert_eq!(written_scores(folder.path(), "b"), None);
         // Files of two cases that were exchanged.
@@ -520,7 +539,7 @@ mod tests {
         assert_eq!(written_scores(folder.path(), "b"), None);
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.replace("\"samples\":1", "\"samples\":2")).unwrap();
-        assert_eq!(Record::read(&path, "k", "a"), None, "the checksum is that of one sample");
+        assert_eq!(ScoreRecord::read(&path, "k", "a"), None, "the checksum is that of one sample");
         std::fs::write(&path, &text[1..]).unwrap();
         assert_eq!(written_scores(folder.path(), "a"), None);
     }

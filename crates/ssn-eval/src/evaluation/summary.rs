@@ -8,10 +8,10 @@ use ssn_core::metrics::{Summary, bootstrap_interval};
 use ssn_data::text::csv_text;
 use ssn_io::Result;
 
-use crate::case_scores::{CaseScores, Observations, observations};
+use crate::case_scores::{CaseScores, CaseValues, observations};
 use crate::evaluation::verdict::verdict;
 use crate::means::mean;
-use crate::predictions::{Kind, ModelId, PredictionRule};
+use crate::predictions::{ModelId, PredictionKind, PredictionRule};
 use crate::registry::{DSC, GLOSSARY, ONE_EMPTY, ScoreDef, ScoreKey, Unit, is_of};
 use crate::reliability::Reliability;
 use crate::score_config::ScoreConfig;
@@ -31,11 +31,11 @@ pub struct Scored {
 
 /// What an evaluation is of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct EvaluationSettings {
     /// The model.
     pub model: ModelId,
     /// How it describes its uncertainty.
-    pub kind: Kind,
+    pub kind: PredictionKind,
     /// The dataset.
     pub dataset: String,
     /// The part of the dataset.
@@ -57,13 +57,13 @@ const INTERVAL: f64 = 0.95;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// What it is of.
-    pub settings: Settings,
+    pub settings: EvaluationSettings,
     /// Cases that were scored.
     pub cases: usize,
     /// Cases of the part without a prediction.
     pub missing: Vec<String>,
     /// The figures, in the order of the table.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<ScoreMean>,
     /// What they mean, in words.
     #[serde(default)]
     pub verdict: Vec<String>,
@@ -118,7 +118,7 @@ impl Overlaps {
 
 /// One figure over all cases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
+pub struct ScoreMean {
     /// Its name in files.
     pub key: String,
     /// Its name in tables.
@@ -147,9 +147,9 @@ pub struct Figure {
 
 impl Evaluation {
     /// Pools the values of all cases, figure by figure.
-    pub fn new(settings: Settings, cases: &[Scored], missing: Vec<String>) -> Result<Self> {
+    pub fn new(settings: EvaluationSettings, cases: &[Scored], missing: Vec<String>) -> Result<Self> {
         // Each figure with the values of each case.
-        let mut pooled: Vec<(Observations, Vec<Vec<Option<f64>>>)> = vec![];
+        let mut pooled: Vec<(CaseValues, Vec<Vec<Option<f64>>>)> = vec![];
         for case in cases {
             for mut found in observations(&case.scores) {
                 let values = std::mem::take(&mut found.values);
@@ -163,14 +163,14 @@ impl Evaluation {
             }
         }
         let figure =
-            |(Observations { key, title, group, unit, one_empty, .. }, cases): (_, Vec<Vec<_>>)| -> Result<Figure> {
+            |(CaseValues { key, title, group, unit, one_empty, .. }, cases): (_, Vec<Vec<_>>)| -> Result<ScoreMean> {
                 let of_cases: Vec<&[Option<f64>]> = cases.iter().map(Vec::as_slice).collect();
                 let Summary { mean, standard_error, count, skipped } = Summary::of_cases(&of_cases)?;
                 let interval = match settings.bootstrap {
                     true => bootstrap_interval(&of_cases, INTERVAL, settings.scores.seed)?,
                     false => None,
                 };
-                Ok(Figure {
+                Ok(ScoreMean {
                     key,
                     title,
                     group,
@@ -216,22 +216,22 @@ impl Evaluation {
     }
 
     /// Returns a figure by its name in files.
-    pub fn figure(&self, name: &str) -> Option<&Figure> {
+    pub fn figure(&self, name: &str) -> Option<&ScoreMean> {
         self.figures.iter().find(|figure| figure.key == name)
     }
 
     /// Returns the last figure of a score: GED² of all samples, Dice of all classes together.
-    pub fn last(&self, key: &str) -> Option<&Figure> {
+    pub fn last(&self, key: &str) -> Option<&ScoreMean> {
         self.figures.iter().rfind(|figure| figure.is(key))
     }
 
     /// Returns the figure of a score of a mask.
-    pub fn of_mask(&self, key: &str, mask: &str) -> Option<&Figure> {
+    pub fn of_mask(&self, key: &str, mask: &str) -> Option<&ScoreMean> {
         self.figures.iter().find(|figure| figure.is(key) && figure.group.as_deref() == Some(mask))
     }
 }
 
-impl Figure {
+impl ScoreMean {
     /// Returns the score that it is of; nothing in a file of another version whose score is unknown.
     pub fn score(&self) -> Option<&'static ScoreDef> {
         ScoreKey::parse(&self.key).map(|key| key.score)
@@ -251,7 +251,7 @@ impl fmt::Display for Evaluation {
             missing => format!(" of {}", self.cases + missing),
         };
         let samples = match (settings.kind, settings.scores.categorical) {
-            (Kind::Stochastic | Kind::Sampled, _) => {
+            (PredictionKind::Stochastic | PredictionKind::Sampled, _) => {
                 let ScoreConfig { samples, temperature, diagonal_noise, .. } = settings.scores;
                 let hot =
                     if temperature == 1.0 { String::new() } else { format!(" at temperature {temperature}") };
@@ -262,8 +262,8 @@ impl fmt::Display for Evaluation {
                 };
                 format!("{samples} samples{hot}{smooth}{marginal}")
             }
-            (Kind::Deterministic, false) => "its prediction as the only sample".to_owned(),
-            (Kind::Deterministic, true) => {
+            (PredictionKind::Deterministic, false) => "its prediction as the only sample".to_owned(),
+            (PredictionKind::Deterministic, true) => {
                 format!("{} samples of independent voxels", settings.scores.samples)
             }
         };
@@ -283,7 +283,7 @@ impl fmt::Display for Evaluation {
             row(f, figure)?;
         }
         let words = GLOSSARY.iter().filter(|(word, _)| {
-            let explains = |figure: &Figure| figure.score().is_some_and(|score| score.term == *word);
+            let explains = |figure: &ScoreMean| figure.score().is_some_and(|score| score.term == *word);
             self.figures.iter().any(|figure| explains(figure) || *word == ONE_EMPTY && figure.one_empty > 0)
         });
         writeln!(f)?;
@@ -299,14 +299,14 @@ impl fmt::Display for Evaluation {
 }
 
 /// How many distances between surfaces have an empty mask: a network that marks nothing must not profit from that.
-fn one_empty(figure: &Figure) -> String {
+fn one_empty(figure: &ScoreMean) -> String {
     match figure.one_empty {
         0 => String::new(),
         pairs => format!("   {pairs} with one empty"),
     }
 }
 
-fn row(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
+fn row(f: &mut fmt::Formatter<'_>, figure: &ScoreMean) -> fmt::Result {
     let shown =
         |value: Option<f64>, none: &str| value.map_or(none.to_owned(), |value| figure.unit.shown(value));
     let (mean, error) = (shown(figure.mean, "–"), shown(figure.standard_error, ""));
@@ -326,7 +326,7 @@ pub fn cases_csv(cases: &[Scored]) -> String {
     table[0].extend_from_slice(&keys);
     for (case, row) in cases.iter().zip(&rows) {
         let about = [case.id.clone(), case.scores.samples.to_string(), case.scores.raters.to_string()];
-        let cells = keys.iter().map(|key| cell(row, key, Observations::mean));
+        let cells = keys.iter().map(|key| cell(row, key, CaseValues::mean));
         table.push(about.into_iter().chain(cells).collect());
     }
     csv_text(&table)
@@ -340,7 +340,7 @@ pub fn raters_csv(cases: &[Scored]) -> String {
     table[0].extend_from_slice(&keys);
     for (case, row) in cases.iter().zip(&rows) {
         for (place, name) in case.rater_names.iter().enumerate() {
-            let value = |found: &Observations| found.values.get(place).copied().flatten();
+            let value = |found: &CaseValues| found.values.get(place).copied().flatten();
             let cells = keys.iter().map(|key| cell(row, key, value));
             table.push([case.id.clone(), name.clone()].into_iter().chain(cells).collect());
         }
@@ -349,12 +349,12 @@ pub fn raters_csv(cases: &[Scored]) -> String {
 }
 
 /// The figures of all cases that `wanted` takes, in the order of tables.
-fn keys(rows: &[Vec<Observations>], wanted: impl Fn(&Observations) -> bool) -> Vec<String> {
+fn keys(rows: &[Vec<CaseValues>], wanted: impl Fn(&CaseValues) -> bool) -> Vec<String> {
     unique(rows.iter().flatten().filter(|found| wanted(found)).map(|found| found.key.clone()))
 }
 
 /// A figure of a case as text, empty where there is none.
-fn cell(row: &[Observations], key: &str, value: impl Fn(&Observations) -> Option<f64>) -> String {
+fn cell(row: &[CaseValues], key: &str, value: impl Fn(&CaseValues) -> Option<f64>) -> String {
     let value = row.iter().find(|found| found.key == key).and_then(value);
     value.map_or(String::new(), |value| value.to_string())
 }
@@ -366,10 +366,10 @@ mod tests {
     use crate::score_config::ALL_CLASSES;
     use ssn_args::{GedDistance, Group};
 
-    fn settings(groups: Vec<Group>) -> Settings {
-        Settings {
+    fn settings(groups: Vec<Group>) -> EvaluationSettings {
+        EvaluationSettings {
             model: ModelId { sha256: String::new(), name: "run".to_owned() },
-            kind: Kind::Stochastic,
+            kind: PredictionKind::Stochastic,
             dataset: "set".to_owned(),
             split: "test".to_owned(),
             scores: ScoreConfig { groups, ..ScoreConfig::default() },

@@ -2,7 +2,7 @@
 
 use ssn_io::{Limits, Result};
 
-use crate::evaluation::{Plan, Scored, load_raters};
+use crate::evaluation::{Scored, ScoringPlan, load_raters};
 use crate::means::mean;
 use crate::predictions::DistributionFile;
 use crate::registry::DSC;
@@ -19,7 +19,7 @@ const MAX_CASES: usize = 20;
 /// 0, and would be near 1 against the other one.
 ///
 /// Reads the maps again only where the mean DSC of a group of classes is that low.
-pub(super) fn swapped_classes(plan: &Plan, cases: &[Scored]) -> Result<Vec<String>> {
+pub(super) fn swapped_classes(plan: &ScoringPlan, cases: &[Scored]) -> Result<Vec<String>> {
     if !mask_means(cases).iter().any(|&dice| dice < LOW) {
         return Ok(vec![]);
     }

@@ -1,7 +1,7 @@
 //! What the scores of an evaluation mean, in words, and what to try next.
 
 use crate::evaluation::Scored;
-use crate::predictions::Kind;
+use crate::predictions::PredictionKind;
 use crate::registry::{EMPTY_SAMPLES, FOREGROUND_ECE};
 
 /// Samples that differ from each other more or less than raters do by more than this factor are told of.
@@ -12,7 +12,7 @@ const EMPTY: f64 = 0.1;
 const CALIBRATION: f64 = 0.1;
 
 /// Sentences about the diversity of samples, empty samples, GED² and calibration.
-pub fn verdict(kind: Kind, cases: &[Scored]) -> Vec<String> {
+pub fn verdict(kind: PredictionKind, cases: &[Scored]) -> Vec<String> {
     let mut lines = vec![diversity(kind, cases)];
     lines.extend(distance(cases));
     lines.extend(empty(kind, cases));
@@ -25,11 +25,11 @@ fn mean(cases: &[Scored], value: impl Fn(&Scored) -> Option<f64>) -> Option<f64>
     crate::means::mean(cases.iter().filter_map(value))
 }
 
-fn diversity(kind: Kind, cases: &[Scored]) -> String {
+fn diversity(kind: PredictionKind, cases: &[Scored]) -> String {
     let samples = mean(cases, |case| case.scores.sample_distance());
     let raters = mean(cases, |case| case.scores.rater_distance());
     let (samples, raters) = match (samples, raters) {
-        (None, _) if kind == Kind::Deterministic => {
+        (None, _) if kind == PredictionKind::Deterministic => {
             return "The network is deterministic: its one segmentation says nothing about what raters disagree on."
                 .to_owned();
         }
@@ -67,8 +67,8 @@ fn distance(cases: &[Scored]) -> Option<String> {
     ))
 }
 
-fn empty(kind: Kind, cases: &[Scored]) -> Option<String> {
-    if kind == Kind::Deterministic {
+fn empty(kind: PredictionKind, cases: &[Scored]) -> Option<String> {
+    if kind == PredictionKind::Deterministic {
         return None;
     }
     let share = mean(cases, |case| case.scores.value(EMPTY_SAMPLES))?;
@@ -122,13 +122,13 @@ mod tests {
         Scored { id: "a".to_owned(), rater_names: vec![], scores }
     }
 
-    fn first_line(kind: Kind, cases: &[Scored]) -> String {
+    fn first_line(kind: PredictionKind, cases: &[Scored]) -> String {
         verdict(kind, cases).remove(0)
     }
 
     #[test]
     fn the_diversity_of_samples_is_compared_with_that_of_raters() {
-        let of = |distance| first_line(Kind::Stochastic, &[case((4, distance), (3, 0.4), &[])]);
+        let of = |distance| first_line(PredictionKind::Stochastic, &[case((4, distance), (3, 0.4), &[])]);
         assert!(
             of(0.51).starts_with("Samples differ more from each other than raters do (0.51 against 0.40")
         );
@@ -139,17 +139,21 @@ mod tests {
         );
         // Means over cases, not over pairs of cases.
         let cases = [case((4, 0.9), (3, 0.4), &[]), case((4, 0.1), (3, 0.6), &[])];
-        assert!(first_line(Kind::Stochastic, &cases).contains("(0.50 against 0.50"));
+        assert!(first_line(PredictionKind::Stochastic, &cases).contains("(0.50 against 0.50"));
     }
 
     #[test]
     fn one_sample_or_one_rater_says_nothing_about_diversity() {
         let one_sample = [case((1, 0.0), (3, 0.4), &[])];
-        assert!(first_line(Kind::Sampled, &one_sample).starts_with("With one sample, nothing"));
-        assert!(first_line(Kind::Deterministic, &one_sample).starts_with("The network is deterministic"));
+        assert!(first_line(PredictionKind::Sampled, &one_sample).starts_with("With one sample, nothing"));
+        assert!(
+            first_line(PredictionKind::Deterministic, &one_sample)
+                .starts_with("The network is deterministic")
+        );
         let one_rater = [case((4, 0.2), (1, 0.0), &[])];
         assert!(
-            first_line(Kind::Stochastic, &one_rater).contains("by 0.20 (mean of 1 − IoU); with one rater")
+            first_line(PredictionKind::Stochastic, &one_rater)
+                .contains("by 0.20 (mean of 1 − IoU); with one rater")
         );
     }
 
@@ -159,25 +163,29 @@ mod tests {
             let others = [(EMPTY_SAMPLES, empty), (FOREGROUND_ECE, ece)];
             verdict(kind, &[case((4, 0.4), (3, 0.4), &others)]).split_off(1)
         };
-        let good = of(Kind::Stochastic, 0.1, 0.1);
+        let good = of(PredictionKind::Stochastic, 0.1, 0.1);
         assert_eq!(good[0], "10.0 % of samples are nearly empty where every rater marked something.");
         assert!(good[1].starts_with("Probabilities are well calibrated"), "{good:?}");
-        let bad = of(Kind::Stochastic, 0.11, 0.11);
+        let bad = of(PredictionKind::Stochastic, 0.11, 0.11);
         assert!(bad[0].contains("the network doubts that there is anything"), "{bad:?}");
         assert!(bad[1].starts_with("Probabilities are badly calibrated"), "{bad:?}");
-        assert_eq!(of(Kind::Deterministic, 0.11, 0.11), bad[1..], "one segmentation is no empty sample");
+        assert_eq!(
+            of(PredictionKind::Deterministic, 0.11, 0.11),
+            bad[1..],
+            "one segmentation is no empty sample"
+        );
     }
 
     #[test]
     fn ged_is_set_against_samples_of_the_raters() {
         let [few, all] = [1, 4].map(|samples| format!("{GED2}_{samples}"));
         let ged = [(few.as_str(), 0.9), (all.as_str(), 0.5), (EXCESS_GED2, 0.2)];
-        let lines = verdict(Kind::Stochastic, &[case((4, 0.4), (3, 0.4), &ged)]);
+        let lines = verdict(PredictionKind::Stochastic, &[case((4, 0.4), (3, 0.4), &ged)]);
         assert!(
             lines[1].starts_with("GED² is 0.500; samples of the raters' own distribution would have 0.300")
         );
         // A single rater has no distribution.
         let alone = case((4, 0.4), (1, 0.0), &[(all.as_str(), 0.5)]);
-        assert_eq!(verdict(Kind::Stochastic, &[alone]).len(), 1);
+        assert_eq!(verdict(PredictionKind::Stochastic, &[alone]).len(), 1);
     }
 }

@@ -26,7 +26,7 @@ const TENSORS: [&str; 6] = ["diagonal", "factor", "labels", "mask", "mean", "sam
 /// How a network describes its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum PredictionKind {
     /// A distribution of logits.
     Stochastic,
     /// Logits alone: rank 0 and a diagonal of zeros.
@@ -47,13 +47,13 @@ pub struct ModelId {
 
 /// What the file says about its distribution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Description {
+pub struct CaseDescription {
     /// The id of the case.
     pub case: String,
     /// The names of the labels, the background first; two for a distribution of a single class, off and on.
     pub classes: Vec<String>,
     /// Whether there is a distribution, logits alone, or samples.
-    pub kind: Kind,
+    pub kind: PredictionKind,
     /// The size `[d, h, w]` of the whole image.
     pub size: [usize; 3],
     /// Where the voxels of the whole image lie.
@@ -111,7 +111,7 @@ struct GeometryFields {
     direction: [[f64; 3]; 3],
 }
 
-impl Description {
+impl CaseDescription {
     /// The number of voxels of the whole image.
     pub fn voxels(&self) -> usize {
         voxel_count(self.size).unwrap_or(usize::MAX)
@@ -224,23 +224,23 @@ impl Description {
             }
         };
         Err(match (self.kind, shape("samples").as_deref()) {
-            (Kind::Deterministic, _) if rank > 0 => {
+            (PredictionKind::Deterministic, _) if rank > 0 => {
                 format!("its rank is {rank}, but a deterministic network has rank 0")
             }
-            (Kind::Sampled, _) if rank > 0 => {
+            (PredictionKind::Sampled, _) if rank > 0 => {
                 format!("its rank is {rank}, but that of a network that draws samples itself is 0")
             }
-            (Kind::Stochastic | Kind::Deterministic, None) => {
+            (PredictionKind::Stochastic | PredictionKind::Deterministic, None) => {
                 return Ok(Shapes { classes, rank, samples: 0 });
             }
-            (Kind::Stochastic | Kind::Deterministic, Some(_)) => {
+            (PredictionKind::Stochastic | PredictionKind::Deterministic, Some(_)) => {
                 "it has a tensor `samples`, which only a network that draws samples itself has".to_owned()
             }
-            (Kind::Sampled, None) => "it has no tensor `samples`".to_owned(),
-            (Kind::Sampled, Some(&[samples, v])) if samples > 0 && v == voxels => {
+            (PredictionKind::Sampled, None) => "it has no tensor `samples`".to_owned(),
+            (PredictionKind::Sampled, Some(&[samples, v])) if samples > 0 && v == voxels => {
                 return Ok(Shapes { classes, rank, samples });
             }
-            (Kind::Sampled, Some(other)) => format!(
+            (PredictionKind::Sampled, Some(other)) => format!(
                 "`samples` has shape {other:?}, but it must be the number of samples, at least 1, and {voxels}"
             ),
         })
@@ -254,9 +254,9 @@ impl Description {
         samples: Option<&[u8]>,
     ) -> Result<(), String> {
         let without_noise = match self.kind {
-            Kind::Stochastic => None,
-            Kind::Deterministic => Some("a deterministic network"),
-            Kind::Sampled => Some("a network that draws samples itself"),
+            PredictionKind::Stochastic => None,
+            PredictionKind::Deterministic => Some("a deterministic network"),
+            PredictionKind::Sampled => Some("a network that draws samples itself"),
         };
         let diagonal = distribution.diagonal();
         if let Some(network) = without_noise.filter(|_| (0..diagonal.len()).any(|i| diagonal.get(i) != 0.0)) {
@@ -287,10 +287,10 @@ struct Shapes {
 /// itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DistributionFile {
-    description: Description,
+    description: CaseDescription,
     distribution: LowRankNormal,
     mask: Option<Vec<u8>>,
-    /// `[m, v]`; none unless the kind is `Kind::Sampled`.
+    /// `[m, v]`; none unless the kind is `PredictionKind::Sampled`.
     samples: Option<Vec<u8>>,
     /// The prediction `[v]`, where it is another than the labels of the mean.
     labels: Option<Vec<u8>>,
@@ -304,8 +304,12 @@ impl DistributionFile {
     ///
     /// # Errors
     /// When they disagree in classes or voxels, when the region is not in the image, and for
-    /// [`Kind::Sampled`](crate::Kind::Sampled), which needs samples.
-    pub fn new(description: Description, distribution: LowRankNormal, mask: Option<Vec<u8>>) -> Result<Self> {
+    /// [`PredictionKind::Sampled`](crate::Kind::Sampled), which needs samples.
+    pub fn new(
+        description: CaseDescription,
+        distribution: LowRankNormal,
+        mask: Option<Vec<u8>>,
+    ) -> Result<Self> {
         Self::of_parts(description, distribution, mask, None)
     }
 
@@ -317,11 +321,11 @@ impl DistributionFile {
     /// `samples` `[m, v]`: the labels of the samples. `mask` `[v]` as in [`DistributionFile::new`].
     ///
     /// # Errors
-    /// Unless the kind is [`Kind::Sampled`](crate::Kind::Sampled), there is at least one
+    /// Unless the kind is [`PredictionKind::Sampled`](crate::Kind::Sampled), there is at least one
     /// sample, all have as many voxels as the region, and all labels have a name, and as [`DistributionFile::new`];
     /// For a mean of another length, or with a value that is not finite.
     pub fn sampled(
-        description: Description,
+        description: CaseDescription,
         mean: impl Into<Values>,
         samples: Vec<u8>,
         mask: Option<Vec<u8>>,
@@ -340,7 +344,7 @@ impl DistributionFile {
     /// # Errors
     /// When they disagree.
     pub fn of_parts(
-        description: Description,
+        description: CaseDescription,
         distribution: LowRankNormal,
         mask: Option<Vec<u8>>,
         samples: Option<Vec<u8>>,
@@ -411,7 +415,7 @@ impl DistributionFile {
     }
 
     /// What the distribution is about.
-    pub fn description(&self) -> &Description {
+    pub fn description(&self) -> &CaseDescription {
         &self.description
     }
 
@@ -477,7 +481,7 @@ impl DistributionFile {
     /// The labels `[v]` of the region, out of a label map `[d, h, w]` of the whole image; on the grid of the network.
     pub fn crop_to_region(&self, labels: &[u8]) -> Result<Vec<u8>> {
         self.check_count("the label map", labels.len(), "the image", self.description.voxels())?;
-        let Description { region, size, .. } = &self.description;
+        let CaseDescription { region, size, .. } = &self.description;
         Ok(match self.description.grids()? {
             None => region.cut(labels, *size),
             Some((image, network)) => region.cut(&resample_labels(labels, &image, &network), network.shape()),
@@ -525,7 +529,7 @@ impl DistributionFile {
     }
 
     fn image(&self, voxels: Voxels, channels: usize) -> Result<Image> {
-        let Description { size: [d, h, w], geometry, .. } = self.description;
+        let CaseDescription { size: [d, h, w], geometry, .. } = self.description;
         let image =
             Image::new(voxels, [channels, d, h, w], geometry, &Limits::default()).map_err(Error::mismatch)?;
         let header = self.description.image.as_ref().and_then(|image| image.nifti_header.as_deref());
@@ -535,7 +539,7 @@ impl DistributionFile {
     fn on_image<T: Copy>(&self, values: &[T], outside: T) -> Result<Vec<T>> {
         self.check_count("the map", values.len(), "the region", self.distribution.voxels())?;
         self.check_image_memory::<T>(1)?;
-        let Description { size, region, .. } = &self.description;
+        let CaseDescription { size, region, .. } = &self.description;
         if let Some(nearest) = self.description.network_voxels()? {
             return Ok(self.on_other_grid(values, outside, &nearest));
         }
@@ -656,7 +660,7 @@ fn background(label: usize) -> f32 {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Header {
     /// What the file is about.
-    pub description: Description,
+    pub description: CaseDescription,
     /// SHA-256 of description and tensors: two files with the same are the same.
     pub sha256: String,
     /// The classes of the distribution; 1 where a single class is off or on.
@@ -675,7 +679,7 @@ impl Header {
     /// A sentence with both numbers.
     pub fn check_samples(&self, needed: u64) -> Result<()> {
         match self.description.kind {
-            Kind::Sampled if needed > self.samples as u64 => {
+            PredictionKind::Sampled if needed > self.samples as u64 => {
                 Err(too_few_samples(&self.description.case, self.samples, needed))
             }
             _ => Ok(()),
@@ -707,7 +711,7 @@ struct Version {
 }
 
 /// The text in the metadata of a file that is about something.
-fn text(description: &Description) -> Result<String> {
+fn text(description: &CaseDescription) -> Result<String> {
     let version = if description.network_grid.is_some() { VERSION_WITH_GRID } else { VERSION };
     let envelope = Envelope { version, description };
     serde_json::to_string(&envelope).map_err(Error::mismatch)
@@ -727,7 +731,7 @@ fn header(path: &Path, reader: &Reader, limits: &Limits) -> Result<Header> {
             Error::data(path, reason).advise("use a program of the same version, or predict the case again")
         );
     }
-    let Envelope::<Description> { description, .. } =
+    let Envelope::<CaseDescription> { description, .. } =
         serde_json::from_str(&reader.text).map_err(unreadable)?;
     description.check().map_err(|reason| Error::data(path, reason).advise(CHOOSE))?;
     // Label maps of the whole image will be made, whatever the size of the region.

@@ -8,12 +8,12 @@ use ssn_core::random::derive_seed;
 use ssn_core::{CategoricalSampler, CoreError, LabelMap, SampleSummary, Sampler, Steering};
 use ssn_io::Result;
 
-use super::distribution_file::{DistributionFile, Kind, too_few_samples};
+use super::distribution_file::{DistributionFile, PredictionKind, too_few_samples};
 
 /// Draws the samples of one file: of its distribution, or, where the network is deterministic, of the independent
 /// categoricals of its voxels. Where the network drew samples itself, it hands those out.
 #[derive(Debug)]
-pub enum Draw<'a> {
+pub enum SampleSource<'a> {
     /// Samples of the distribution.
     Normal(Sampler<'a>),
     /// Every voxel by itself.
@@ -22,7 +22,7 @@ pub enum Draw<'a> {
     Stored(&'a DistributionFile),
 }
 
-impl<'a> Draw<'a> {
+impl<'a> SampleSource<'a> {
     /// Draws by the kind of the file, with the [`case_seed`] of `seed`. A deterministic network has no noise that could be
     /// steered, and for samples that the network drew itself neither seed nor steering matters.
     ///
@@ -31,9 +31,11 @@ impl<'a> Draw<'a> {
     pub fn new(file: &'a DistributionFile, seed: u64, steering: &Steering) -> Result<Self> {
         let seed = case_seed(seed, &file.description().case);
         Ok(match file.description().kind {
-            Kind::Stochastic => Self::Normal(Sampler::new(file.distribution(), seed, steering)?),
-            Kind::Deterministic => Self::Categorical(CategoricalSampler::new(file.distribution(), seed)),
-            Kind::Sampled => Self::Stored(file),
+            PredictionKind::Stochastic => Self::Normal(Sampler::new(file.distribution(), seed, steering)?),
+            PredictionKind::Deterministic => {
+                Self::Categorical(CategoricalSampler::new(file.distribution(), seed))
+            }
+            PredictionKind::Sampled => Self::Stored(file),
         })
     }
 
@@ -66,7 +68,7 @@ fn stored_labels(file: &DistributionFile, samples: Range<u64>) -> Result<Vec<Lab
 
 /// Sums over samples of a file: mean probabilities, entropy, and the likelihood of raters on the region.
 ///
-/// They are the samples of [`Draw`]. Without noise every sample has the same probabilities, so one says it all; those of
+/// They are the samples of [`SampleSource`]. Without noise every sample has the same probabilities, so one says it all; those of
 /// samples that the network drew itself are in the mean.
 pub fn summarize<'a>(
     file: &DistributionFile,
@@ -78,7 +80,7 @@ pub fn summarize<'a>(
     let seed = case_seed(seed, &file.description().case);
     let sampler = Sampler::new(file.distribution(), seed, steering)?;
     let mut summary = SampleSummary::new(&sampler, raters)?;
-    let noisy = file.description().kind == Kind::Stochastic;
+    let noisy = file.description().kind == PredictionKind::Stochastic;
     summary.extend(&sampler, if noisy { samples } else { 0..1 })?;
     Ok(summary)
 }
@@ -88,7 +90,7 @@ const MARGINAL_SAMPLES: u64 = 100;
 
 /// The one segmentation `[v]` that stands for the distribution of a file.
 pub fn predict_labels(file: &DistributionFile, rule: PredictionRule) -> Result<LabelMap> {
-    if rule == PredictionRule::Mean || file.description().kind != Kind::Stochastic {
+    if rule == PredictionRule::Mean || file.description().kind != PredictionKind::Stochastic {
         return file.prediction();
     }
     let summary = summarize(file, 0, &Steering::default(), 0..MARGINAL_SAMPLES, &[])?;

@@ -5,8 +5,8 @@ use ssn_core::{LabelMap, Steering};
 use ssn_io::hex::hex;
 use ssn_io::{Error, Result};
 
-use super::distribution_file::{Description, DistributionFile, Kind, ModelId};
-use super::draw::{Draw, summarize};
+use super::distribution_file::{CaseDescription, DistributionFile, ModelId, PredictionKind};
+use super::draw::{SampleSource, summarize};
 
 /// Probabilities below this are stored as this one, so that their logarithm is finite.
 const LEAST: f32 = 1e-7;
@@ -25,7 +25,7 @@ pub fn mixture(members: &[DistributionFile], samples: usize) -> Result<Distribut
     let Some(first) = members.first() else {
         return Err(Error::mismatch("an ensemble has at least one network"));
     };
-    let same = |one: &Description| {
+    let same = |one: &CaseDescription| {
         let about = first.description();
         (one.size, one.network_grid, &one.region, &one.classes)
             == (about.size, about.network_grid, &about.region, &about.classes)
@@ -51,8 +51,11 @@ pub fn mixture(members: &[DistributionFile], samples: usize) -> Result<Distribut
     }
     let mean: Vec<f32> = probabilities.into_iter().map(stored_logarithm).collect();
     let models: Vec<&ModelId> = members.iter().map(|member| &member.description().model).collect();
-    let description =
-        Description { kind: Kind::Sampled, model: ensemble_id(&models), ..first.description().clone() };
+    let description = CaseDescription {
+        kind: PredictionKind::Sampled,
+        model: ensemble_id(&models),
+        ..first.description().clone()
+    };
     DistributionFile::sampled(description, mean, labels, first.mask().map(<[u8]>::to_vec))
 }
 
@@ -60,9 +63,9 @@ pub fn mixture(members: &[DistributionFile], samples: usize) -> Result<Distribut
 fn drawn(member: &DistributionFile, count: usize) -> Result<Vec<LabelMap>> {
     match member.description().kind {
         _ if count == 0 => Ok(vec![]),
-        Kind::Deterministic => Ok(vec![member.prediction()?; count]),
-        Kind::Stochastic | Kind::Sampled => {
-            Draw::new(member, 0, &Steering::default())?.labels(0..count as u64)
+        PredictionKind::Deterministic => Ok(vec![member.prediction()?; count]),
+        PredictionKind::Stochastic | PredictionKind::Sampled => {
+            SampleSource::new(member, 0, &Steering::default())?.labels(0..count as u64)
         }
     }
 }

@@ -367,7 +367,7 @@ pub fn file_stem(id: &str) -> String {
 const NAMED_IN_MESSAGES: usize = 10;
 
 /// The files, and those of the folders, in the order in which they were named; each with what its header says.
-pub fn find(inputs: &[PathBuf]) -> Result<Vec<Found>> {
+pub fn find_distribution_files(inputs: &[PathBuf]) -> Result<Vec<Found>> {
     let mut paths = vec![];
     for input in inputs {
         match input.is_dir() {
@@ -426,7 +426,7 @@ pub(crate) fn name_of(path: &Path) -> String {
 }
 
 /// The first of many names, and how many there are besides.
-pub(crate) fn named(ids: &[String]) -> String {
+pub(crate) fn listed_ids(ids: &[String]) -> String {
     listed(ids, NAMED_IN_MESSAGES)
 }
 

@@ -2,7 +2,7 @@
 
 use ssn_core::LowRankNormal;
 use ssn_core::random::philox4x32;
-use ssn_eval::{Description, DistributionFile, Kind, ModelId, Region};
+use ssn_eval::{CaseDescription, DistributionFile, ModelId, PredictionKind, Region};
 use ssn_io::Geometry;
 use ssn_testing::noise;
 
@@ -10,11 +10,11 @@ use ssn_testing::noise;
 pub const MODEL: &str = "5f";
 
 /// What a file of a case says: three classes, a box inside an image in an oblique place.
-pub fn description(case: &str) -> Description {
-    Description {
+pub fn description(case: &str) -> CaseDescription {
+    CaseDescription {
         case: case.to_owned(),
         classes: ["background", "core", "oedema"].map(str::to_owned).to_vec(),
-        kind: Kind::Stochastic,
+        kind: PredictionKind::Stochastic,
         size: [3, 4, 5],
         geometry: Geometry {
             spacing: [0.7, 0.9, 1.0 / 3.0],
@@ -58,7 +58,7 @@ pub fn log_mean(samples: &[u8]) -> Vec<f32> {
 
 /// A file of seven samples that the network drew itself, with a mask.
 pub fn sampled(case: &str) -> DistributionFile {
-    let about = Description { kind: Kind::Sampled, ..description(case) };
+    let about = CaseDescription { kind: PredictionKind::Sampled, ..description(case) };
     let mask = (0..12).map(|i| u8::from(i % 5 != 3)).collect();
     DistributionFile::sampled(about, log_mean(&labels(7, 1)), labels(7, 1), Some(mask)).unwrap()
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use ssn_core::{LabelMap, LowRankNormal, Values};
-use ssn_eval::{Description, DistributionFile, ErrorKind, Kind, Region, StoredImage, StoredPrecision};
+use ssn_eval::{
+    CaseDescription, DistributionFile, ErrorKind, PredictionKind, Region, StoredImage, StoredPrecision,
+};
 use ssn_io::{Geometry, Limits, Voxels};
 
 use crate::common::{self, description, distribution, file};
@@ -166,7 +168,7 @@ fn label_maps_are_stored_as_the_image_and_its_labels_are() {
     };
     let geometry =
         ssn_io::nifti::parse(&[&header[..], &[0; 4 + 60]].concat(), &Limits::default()).unwrap().geometry;
-    let about = Description { geometry, ..description("a") };
+    let about = CaseDescription { geometry, ..description("a") };
     let file = DistributionFile::new(about, distribution(3, 12, 2, 1), None).unwrap().of_image(Some(image));
     let file = written(&file, &folder.path().join("a"));
     let path = folder.path().join("a.nii");
@@ -178,7 +180,7 @@ fn label_maps_are_stored_as_the_image_and_its_labels_are() {
 
 #[test]
 fn parts_that_disagree_are_refused() {
-    let refuse = |change: &dyn Fn(&mut Description), d: LowRankNormal, mask: Option<Vec<u8>>| {
+    let refuse = |change: &dyn Fn(&mut CaseDescription), d: LowRankNormal, mask: Option<Vec<u8>>| {
         let mut about = description("a");
         change(&mut about);
         DistributionFile::new(about, d, mask).unwrap_err().to_string()
@@ -189,8 +191,8 @@ fn parts_that_disagree_are_refused() {
             refuse(&|_| {}, distribution(2, 12, 1, 1), None),
             refuse(&|_| {}, distribution(3, 11, 1, 1), None),
             refuse(&|about| about.classes.clear(), good(), None),
-            refuse(&|about| about.kind = Kind::Deterministic, good(), None),
-            refuse(&|about| about.kind = Kind::Deterministic, distribution(3, 12, 0, 1), None),
+            refuse(&|about| about.kind = PredictionKind::Deterministic, good(), None),
+            refuse(&|about| about.kind = PredictionKind::Deterministic, distribution(3, 12, 0, 1), None),
             refuse(&|about| about.region.start[2] = 4, good(), None),
             refuse(
                 &|about| about.region = Region { start: [usize::MAX, 0, 0], size: [2, 3, 2] },

@@ -9,8 +9,9 @@ use ssn_core::{Control, LowRankNormal, Progress};
 use ssn_data::Shard;
 use ssn_eval::evaluation::OtherTool;
 use ssn_eval::{
-    About, Description, DistributionFile, Error, ErrorKind, EvaluateConfig, Evaluated, Kind, ModelId, Part,
-    Predictions, Region, SampleConfig, StoredImage, evaluate, evaluate_shard, sample,
+    About, CaseDescription, DistributionFile, Error, ErrorKind, EvaluateConfig, Evaluated, ModelId,
+    PredictionKind, Predictions, Region, SampleConfig, SplitChoice, StoredImage, evaluate, evaluate_shard,
+    sample,
 };
 use ssn_io::{Geometry, Image, Limits, Voxels, write};
 use tempfile::TempDir;
@@ -108,7 +109,7 @@ fn shards_come_to_the_files_of_one_process() {
     files.evaluate();
     let config =
         EvaluateConfig { out: Some(files.path("parts")), other: OtherTool::default(), ..files.config() };
-    let config = EvaluateConfig { split: Some(Part::All), ..config };
+    let config = EvaluateConfig { split: Some(SplitChoice::All), ..config };
     let shard = |number| evaluate_shard(&config, Shard::new(number, 2).unwrap(), Control::default()).unwrap();
     let waiting = shard(2).map(|_| ()).unwrap_err();
     assert_eq!((waiting.done, waiting.of), (1, 2));
@@ -165,7 +166,8 @@ fn cases_without_a_prediction_are_named_and_may_be_left_out() {
             fs::remove_file(file).unwrap();
         }
     }
-    let config = EvaluateConfig { other: OtherTool::default(), split: Some(Part::All), ..files.config() };
+    let config =
+        EvaluateConfig { other: OtherTool::default(), split: Some(SplitChoice::All), ..files.config() };
     let config = EvaluateConfig { out: Some(files.path("again")), ..config };
     let (kind, sentence) = files.refusal(&config);
     assert_eq!(kind, ErrorKind::BadData);
@@ -203,10 +205,10 @@ fn cases_of_training_are_left_out_unless_all_are_asked_for() {
     let predict = |name: &str, trained: &[&str]| {
         let folder = Predictions::create(&files.path(name), about.clone()).unwrap();
         for case in CASES {
-            let description = Description {
+            let description = CaseDescription {
                 case: case.to_owned(),
                 classes: ["background", "foreground"].map(str::to_owned).to_vec(),
-                kind: Kind::Stochastic,
+                kind: PredictionKind::Stochastic,
                 size: [1, 8, 8],
                 geometry: Geometry::default(),
                 network_grid: None,
@@ -227,7 +229,7 @@ fn cases_of_training_are_left_out_unless_all_are_asked_for() {
     let ids: Vec<&str> = found.cases.iter().map(|case| case.id.as_str()).collect();
     assert_eq!((ids, found.evaluation.missing.len()), (vec!["a", "c"], 0));
     assert!(warnings[0].starts_with("the model trained on 1 of the cases"), "{warnings:?}");
-    let all = EvaluateConfig { split: Some(Part::All), ..some };
+    let all = EvaluateConfig { split: Some(SplitChoice::All), ..some };
     assert_eq!(evaluate(&all, Control::default()).unwrap().cases.len(), 3);
     let (kind, sentence) = files.refusal(&predict("every", &CASES));
     assert_eq!(kind, ErrorKind::BadData);

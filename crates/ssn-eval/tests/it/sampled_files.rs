@@ -5,8 +5,8 @@ use ssn_core::{BitPlanes, Control, LabelMap, LowRankNormal, Steering, Values};
 use ssn_eval::evaluation::cases_csv;
 use ssn_eval::scores::memory;
 use ssn_eval::{
-    Description, DistributionFile, Draw, ErrorKind, Evaluation, Kind, MapFormat, SampleConfig, ScoreConfig,
-    Scored, Settings, StoredImage, StoredPrecision, sample, score,
+    CaseDescription, DistributionFile, ErrorKind, Evaluation, EvaluationSettings, MapFormat, PredictionKind,
+    SampleConfig, SampleSource, ScoreConfig, Scored, StoredImage, StoredPrecision, sample, score,
 };
 use ssn_io::Limits;
 
@@ -41,7 +41,7 @@ fn planes(maps: &[LabelMap]) -> Vec<BitPlanes> {
 fn what_is_written_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.ssn.safetensors");
-    let about = Description { kind: Kind::Sampled, ..description("b") };
+    let about = CaseDescription { kind: PredictionKind::Sampled, ..description("b") };
     let drawn = labels(2, 5);
     let without_mask = DistributionFile::sampled(about, log_mean(&drawn), drawn.clone(), None).unwrap();
     for precision in [StoredPrecision::Single, StoredPrecision::HalfFactor, StoredPrecision::Half] {
@@ -72,7 +72,7 @@ fn what_is_written_is_read() {
 fn segments_have_the_names_of_classes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.ssn.safetensors");
-    let mut about = Description { kind: Kind::Sampled, ..description("a") };
+    let mut about = CaseDescription { kind: PredictionKind::Sampled, ..description("a") };
     about.image = Some(StoredImage { label_values: Some(vec![0, 7, 4]), ..StoredImage::default() });
     DistributionFile::sampled(about, log_mean(&labels(2, 1)), labels(2, 1), None)
         .unwrap()
@@ -95,24 +95,24 @@ fn segments_have_the_names_of_classes() {
 
 #[test]
 fn a_single_class_has_two_labels() {
-    let about = Description {
+    let about = CaseDescription {
         classes: ["off", "on"].map(str::to_owned).to_vec(),
-        kind: Kind::Sampled,
+        kind: PredictionKind::Sampled,
         ..description("a")
     };
     for (mean, classes) in [(vec![0.5f32; 12], 1), (vec![0.5f32; 24], 2)] {
         let file = DistributionFile::sampled(about.clone(), mean, vec![1; 36], None).unwrap();
         assert_eq!((file.labels(), file.distribution().classes(), file.sample_count()), (2, classes, 3));
-        let draw = Draw::new(&file, 0, &Steering::default()).unwrap();
+        let draw = SampleSource::new(&file, 0, &Steering::default()).unwrap();
         assert_eq!(draw.labels(2..3).unwrap(), [LabelMap::new(vec![1; 12], 2).unwrap()]);
     }
 }
 
 #[test]
 fn parts_that_disagree_are_refused() {
-    let kind = |kind| Description { kind, ..description("a") };
+    let kind = |kind| CaseDescription { kind, ..description("a") };
     let refuse = |mean: Vec<f32>, samples, mask| {
-        DistributionFile::sampled(kind(Kind::Sampled), mean, samples, mask).unwrap_err().to_string()
+        DistributionFile::sampled(kind(PredictionKind::Sampled), mean, samples, mask).unwrap_err().to_string()
     };
     let mean = || log_mean(&labels(2, 1));
     let zeros = LowRankNormal::new(3, 12, 0, mean(), vec![0f32; 36], vec![0f32; 0]).unwrap();
@@ -124,14 +124,14 @@ fn parts_that_disagree_are_refused() {
             refuse(vec![0.0; 35], labels(2, 1), None),
             refuse(vec![f32::NEG_INFINITY; 36], labels(2, 1), None),
             refuse(mean(), labels(2, 1), Some(vec![1; 3])),
-            DistributionFile::sampled(kind(Kind::Stochastic), mean(), labels(2, 1), None)
+            DistributionFile::sampled(kind(PredictionKind::Stochastic), mean(), labels(2, 1), None)
                 .unwrap_err()
                 .to_string(),
-            DistributionFile::sampled(kind(Kind::Deterministic), mean(), labels(2, 1), None)
+            DistributionFile::sampled(kind(PredictionKind::Deterministic), mean(), labels(2, 1), None)
                 .unwrap_err()
                 .to_string(),
-            DistributionFile::new(kind(Kind::Sampled), zeros, None).unwrap_err().to_string(),
-            DistributionFile::new(kind(Kind::Sampled), distribution(3, 12, 0, 1), None)
+            DistributionFile::new(kind(PredictionKind::Sampled), zeros, None).unwrap_err().to_string(),
+            DistributionFile::new(kind(PredictionKind::Sampled), distribution(3, 12, 0, 1), None)
                 .unwrap_err()
                 .to_string(),
         ]
@@ -143,7 +143,7 @@ fn parts_that_disagree_are_refused() {
 fn the_stored_maps_are_drawn_whatever_the_seed() {
     let file = sampled("a/b");
     for seed in [0, 9] {
-        let draw = Draw::new(&file, seed, &Steering::default()).unwrap();
+        let draw = SampleSource::new(&file, seed, &Steering::default()).unwrap();
         for range in [0..7, 3..5, 6..7] {
             let found = draw.labels(range.clone()).unwrap();
             let drawn = labels(7, 1);
@@ -158,7 +158,7 @@ fn the_stored_maps_are_drawn_whatever_the_seed() {
             assert!(error.reason.contains(" holds 7 samples "), "{error}");
         }
     }
-    let draw = Draw::new(&file, 0, &Steering::default()).unwrap();
+    let draw = SampleSource::new(&file, 0, &Steering::default()).unwrap();
     assert_eq!(
         draw.labels(5..20).unwrap_err().to_string(),
         "case a/b holds 7 samples that its network drew, but 20 are needed; predict it again with --samples 20, or \
@@ -222,9 +222,9 @@ fn probabilities_are_those_of_the_mean_and_there_is_no_likelihood() {
     }
     assert!(scores.value("variance_ncc").is_some() && scores.value("s_ncc").is_some());
 
-    let settings = Settings {
+    let settings = EvaluationSettings {
         model: description("a").model,
-        kind: Kind::Sampled,
+        kind: PredictionKind::Sampled,
         dataset: "set".to_owned(),
         split: "test".to_owned(),
         scores: ScoreConfig { samples: 7, ..ScoreConfig::default() },

@@ -3,10 +3,10 @@
 use ssn_core::metrics::{Calibrated, ClassGroup, LabelFrequencies, Overlap, PairwiseDistances, ece, ged};
 use ssn_core::random::philox4x32;
 use ssn_core::{BitPlanes, LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
-use ssn_eval::scores::{CaseMaps, Group, Observations, memory, observations, score, score_maps};
+use ssn_eval::scores::{CaseMaps, CaseValues, Group, memory, observations, score, score_maps};
 use ssn_eval::{
-    CaseScores, DistributionFile, Draw, Kind, PredictionRule, ScoreConfig, ScoreSet, case_seed,
-    predict_labels,
+    CaseScores, DistributionFile, PredictionKind, PredictionRule, SampleSource, ScoreConfig, ScoreSet,
+    case_seed, predict_labels,
 };
 use ssn_io::Limits;
 
@@ -68,7 +68,7 @@ fn a_changed_value_has_a_new_version() {
     let sets = vec![ScoreSet::All];
     let config = ScoreConfig { samples: 8, ged_counts: vec![1], sets, ..ScoreConfig::default() };
     let found = observations(&score(&file("a"), &raters(3), &config).unwrap());
-    let line = |row: &Observations| {
+    let line = |row: &CaseValues| {
         let bits =
             row.values.iter().map(|value| value.map_or("-".to_owned(), |x| format!("{:x}", x.to_bits())));
         let version = row.score().map_or(0, |score| score.version);
@@ -95,7 +95,7 @@ fn the_marginal_prediction_is_the_most_probable_label() {
 fn maps_in_memory_have_the_scores_of_the_file_that_they_are_from() {
     let (file, raters) = (file("a"), raters(3));
     let config = ScoreConfig { samples: 12, voxelwise: false, ..ScoreConfig::default() };
-    let drawn = Draw::new(&file, config.seed, &Steering::default()).unwrap().labels(0..12).unwrap();
+    let drawn = SampleSource::new(&file, config.seed, &Steering::default()).unwrap().labels(0..12).unwrap();
     let samples: Vec<LabelMap> = drawn.iter().map(|map| file.map_on_image(map).unwrap()).collect();
     let about = file.description();
     let maps = CaseMaps {
@@ -268,7 +268,7 @@ fn steered_samples_are_scored_as_they_are_drawn() {
 
 #[test]
 fn a_deterministic_network_has_its_prediction_as_only_sample() {
-    let about = ssn_eval::Description { kind: Kind::Deterministic, ..description("a") };
+    let about = ssn_eval::CaseDescription { kind: PredictionKind::Deterministic, ..description("a") };
     let noise = distribution(3, 12, 0, 1);
     let d = LowRankNormal::new(3, 12, 0, noise.mean().to_f32(), vec![0f32; 36], vec![0f32; 0]).unwrap();
     let file = DistributionFile::new(about, d, None).unwrap();
@@ -357,7 +357,7 @@ fn the_memory_of_a_brain_scan_is_foreseen() {
 fn cases_have_noise_of_their_own() {
     let draw = |case: &str, seed| {
         let file = file(case);
-        Draw::new(&file, seed, &Steering::default()).unwrap().labels(0..20).unwrap()
+        SampleSource::new(&file, seed, &Steering::default()).unwrap().labels(0..20).unwrap()
     };
     assert_eq!(draw("a", 1), draw("a", 1));
     assert_ne!(draw("a", 1), draw("b", 1));

@@ -14,7 +14,7 @@ pub use latent::LatentModel;
 pub use phiseg::Phiseg;
 pub use prob_unet::ProbUnet;
 
-use crate::distribution::LowRankNormal;
+use crate::distribution::LowRankNormalTensors;
 use crate::error::{NnError, Result, refused};
 use crate::layers::{LinearInit, PointwiseConvs};
 use crate::parameters::Scope;
@@ -24,7 +24,7 @@ use crate::space;
 #[derive(Debug)]
 pub enum Prediction {
     /// A distribution over logits.
-    Stochastic(LowRankNormal),
+    Stochastic(LowRankNormalTensors),
     /// Logits `[b, c, v]`.
     Deterministic(Tensor),
 }
@@ -123,7 +123,7 @@ impl Head {
             log_diagonal = log_diagonal.f_where_self(&inside, &log_diagonal.f_zeros_like()?)?;
         }
         let factor = next(rank * c)?.f_view([b, rank, c, v])?;
-        let mut distribution = LowRankNormal::from_log_diagonal(mean, &log_diagonal, factor, epsilon)?;
+        let mut distribution = LowRankNormalTensors::from_log_diagonal(mean, &log_diagonal, factor, epsilon)?;
         if let Some(mask) = mask {
             distribution = distribution.masked(&mask, epsilon)?;
         }

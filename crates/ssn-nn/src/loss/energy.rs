@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
 use super::target::{Likelihood, Target};
-use crate::distribution::{LOGITS_AT_ONCE, LowRankNormal};
+use crate::distribution::{LOGITS_AT_ONCE, LowRankNormalTensors};
 use crate::error::{NnError, Result, refused, require};
 use crate::random::NoiseSource;
 
@@ -56,7 +56,7 @@ impl Default for EnergyOptions {
 /// Every distance is a function of inner products of maps, which are sums over voxels: voxels beyond [`LOGITS_AT_ONCE`]
 /// logits are taken in chunks, with the same value and gradient. On GPUs all soft maps of a batch are in memory.
 pub fn energy_loss(
-    distribution: &LowRankNormal,
+    distribution: &LowRankNormalTensors,
     target: &Target,
     noise: NoiseSource,
     options: EnergyOptions,
@@ -74,7 +74,7 @@ pub fn energy_loss(
 /// A first sweep over the chunks adds up the inner products of all maps; the loss is a function of them. With its gradient
 /// with respect to them, a second sweep repeats the samples and gathers the gradients of mean, diagonal and factor.
 pub fn chunked_energy_loss(
-    distribution: &LowRankNormal,
+    distribution: &LowRankNormalTensors,
     target: &Target,
     noise: NoiseSource,
     options: EnergyOptions,
@@ -143,7 +143,7 @@ fn pair_weights(noise: NoiseSource, targets: i64, diversity_weight: f64, device:
 /// The probabilities of the foreground classes in every sample, and the target maps: `[b, k, s, m + t, x]`, where the voxels
 /// of the range are cut into `s` tiles of `x`; those beyond the end are 0.
 fn soft_maps(
-    distribution: &LowRankNormal,
+    distribution: &LowRankNormalTensors,
     target: &Target,
     noise: NoiseSource,
     voxels: Range<i64>,

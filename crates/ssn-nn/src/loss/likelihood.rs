@@ -6,7 +6,7 @@ use tch::{Kind, Tensor};
 
 use super::over_targets;
 use super::target::{Likelihood, Target};
-use crate::distribution::{LOGITS_AT_ONCE, LowRankNormal};
+use crate::distribution::{LOGITS_AT_ONCE, LowRankNormalTensors};
 use crate::error::{NnError, Result, require};
 use crate::random::{Noise, NoiseSource};
 
@@ -21,7 +21,7 @@ pub struct MonteCarloLoss {
 
 /// −log (1/M) Σ_m p(target | η⁽ᵐ⁾) for each image, as −logsumexp_m log p(target | η⁽ᵐ⁾) + log M: the paper's loss.
 pub fn monte_carlo_loss(
-    distribution: &LowRankNormal,
+    distribution: &LowRankNormalTensors,
     target: &Target,
     noise: NoiseSource,
 ) -> Result<MonteCarloLoss> {
@@ -37,7 +37,7 @@ pub fn monte_carlo_loss(
 /// Memory does not grow with M: samples beyond [`LOGITS_AT_ONCE`] are taken in chunks, with the same value and
 /// gradient. On GPUs samples are never in memory at all.
 pub fn tempered_loss(
-    distribution: &LowRankNormal,
+    distribution: &LowRankNormalTensors,
     target: &Target,
     noise: NoiseSource,
     exponent: f64,
@@ -67,7 +67,7 @@ pub fn tempered_loss(
 /// repeats the samples and gathers the gradients of mean, diagonal and factor, which are then handed to the
 /// network at once.
 pub fn chunked_loss(
-    distribution: &LowRankNormal,
+    distribution: &LowRankNormalTensors,
     target: &Target,
     noise: NoiseSource,
     exponent: f64,
@@ -113,7 +113,7 @@ pub fn chunked_loss(
 }
 
 /// `[m, b, t]`.
-fn log_probability(distribution: &LowRankNormal, target: &Target, noise: &Noise) -> Result<Tensor> {
+fn log_probability(distribution: &LowRankNormalTensors, target: &Target, noise: &Noise) -> Result<Tensor> {
     target.log_probability(&distribution.sample(noise)?)
 }
 

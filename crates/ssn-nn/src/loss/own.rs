@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tch::Tensor;
 
 use super::Target;
-use crate::distribution::LowRankNormal;
+use crate::distribution::LowRankNormalTensors;
 use crate::error::{Result, refused};
 use crate::random::NoiseSource;
 
@@ -17,7 +17,7 @@ use crate::random::NoiseSource;
 ///
 /// ```
 /// use ssn_nn::loss::{Loss, OwnLoss, register_loss};
-/// use ssn_nn::{LowRankNormal, NoiseSource, Result, Target};
+/// use ssn_nn::{LowRankNormalTensors, NoiseSource, Result, Target};
 /// use tch::{Kind, Tensor};
 ///
 /// /// The negative log-likelihood of the paper.
@@ -25,7 +25,7 @@ use crate::random::NoiseSource;
 /// struct Likelihood;
 ///
 /// impl Loss for Likelihood {
-///     fn loss(&self, distribution: &LowRankNormal, target: &Target, noise: NoiseSource<'_>) -> Result<Tensor> {
+///     fn loss(&self, distribution: &LowRankNormalTensors, target: &Target, noise: NoiseSource<'_>) -> Result<Tensor> {
 ///         let samples = distribution.sample(&noise.draws(0..noise.draw_count()?)?)?; // [m, b, c, v]
 ///         let log_p = target.log_probability(&samples)?; // [m, b, t]
 ///         let m = log_p.size()[0] as f64;
@@ -50,7 +50,12 @@ pub trait Loss: Debug + Send + Sync {
     ///
     /// # Shapes
     /// The distribution's mean `[b, c, v]`, the target's maps `[b, t, v]` → `[b]` in double precision, with gradients.
-    fn loss(&self, distribution: &LowRankNormal, target: &Target, noise: NoiseSource<'_>) -> Result<Tensor>;
+    fn loss(
+        &self,
+        distribution: &LowRankNormalTensors,
+        target: &Target,
+        noise: NoiseSource<'_>,
+    ) -> Result<Tensor>;
 
     /// Returns `true` if a step can be captured as a CUDA graph: the loss waits for no GPU, copies nothing to the host, and
     /// has shapes and control flow that depend on no value.

@@ -1,7 +1,7 @@
 //! What the energy loss promises, beyond its gradients.
 
 use ssn_nn::loss::{EnergyOptions, Similarity, chunked_energy_loss, energy_loss};
-use ssn_nn::{LowRankNormal, NoiseSource, Pairing, StepNoise, Target};
+use ssn_nn::{LowRankNormalTensors, NoiseSource, Pairing, StepNoise, Target};
 use tch::{Device, Kind, Tensor};
 
 use crate::common::begin_at_seed;
@@ -10,8 +10,8 @@ fn randn(shape: &[i64]) -> Tensor {
     Tensor::randn(shape, (Kind::Double, Device::Cpu))
 }
 
-fn distribution([b, r, c, v]: [i64; 4]) -> LowRankNormal {
-    LowRankNormal::new(randn(&[b, c, v]), randn(&[b, c, v]).square(), randn(&[b, r, c, v])).unwrap()
+fn distribution([b, r, c, v]: [i64; 4]) -> LowRankNormalTensors {
+    LowRankNormalTensors::new(randn(&[b, c, v]), randn(&[b, c, v]).square(), randn(&[b, r, c, v])).unwrap()
 }
 
 fn labels(classes: i64, shape: [i64; 3]) -> Target {
@@ -86,7 +86,7 @@ fn chunks_of_voxels_change_nothing() {
         let run = |voxels_at_once: i64| {
             let leaves: Vec<Tensor> = parts.iter().map(|t| t.copy().set_requires_grad(true)).collect();
             let [mean, diagonal, factor] = [0, 1, 2].map(|i| leaves[i].shallow_clone());
-            let d = LowRankNormal::new(mean, diagonal, factor).unwrap();
+            let d = LowRankNormalTensors::new(mean, diagonal, factor).unwrap();
             // The items of a rank that has three others in front of it.
             let noise = StepNoise::new(5, 8, d.noise_shape(6), pairing).unwrap().from_item(3);
             let options = EnergyOptions::default();
@@ -122,7 +122,7 @@ fn right_frequencies_have_the_least_loss() {
         let mean = Tensor::zeros([1, 2, v], (Kind::Double, Device::Cpu));
         mean.get(0).get(1).copy_(&(&halves * shift));
         let diagonal = Tensor::full([1, 2, v], 1e-5, (Kind::Double, Device::Cpu));
-        let d = LowRankNormal::new(mean, diagonal, factor.shallow_clone()).unwrap();
+        let d = LowRankNormalTensors::new(mean, diagonal, factor.shallow_clone()).unwrap();
         let noise = StepNoise::new(1, 1, d.noise_shape(4000), Pairing::Independent).unwrap();
         let loss = energy_loss(&d, &target, NoiseSource::Step(&noise), EnergyOptions::default());
         loss.unwrap().double_value(&[0])

@@ -5,7 +5,7 @@ use ssn_nn::layers::LinearInit;
 use ssn_nn::loss::{chunked_loss, dice_loss, mean_loss};
 use ssn_nn::parameters::Parameters;
 use ssn_nn::{
-    HeadConfig, LowRankNormal, NoiseSource, Pairing, Prediction, StepNoise, StochasticConfig, Target,
+    HeadConfig, LowRankNormalTensors, NoiseSource, Pairing, Prediction, StepNoise, StochasticConfig, Target,
 };
 use tch::{Device, Kind, Tensor};
 
@@ -25,7 +25,7 @@ fn all_finite(
     for (pairing, draws_at_once) in ways {
         let [mean, log_diagonal, factor] = leaves.each_ref();
         let (mean, factor) = (mean.shallow_clone(), factor.shallow_clone());
-        let mut d = LowRankNormal::from_log_diagonal(mean, log_diagonal, factor, 1e-5).unwrap();
+        let mut d = LowRankNormalTensors::from_log_diagonal(mean, log_diagonal, factor, 1e-5).unwrap();
         if let Some(mask) = mask {
             d = d.masked(mask, 1e-5).unwrap();
         }
@@ -148,7 +148,8 @@ fn the_soft_limit_keeps_the_log_diagonal_where_it_says() {
 #[test]
 fn a_distribution_beyond_the_number_range_is_refused_by_the_host() {
     let one = |x: f64| Tensor::full([1, 2, 3], x, (Kind::Float, Device::Cpu));
-    let d = LowRankNormal::from_log_diagonal(one(0.0), &one(200.0), one(0.0).unsqueeze(1), 1e-5).unwrap();
+    let d =
+        LowRankNormalTensors::from_log_diagonal(one(0.0), &one(200.0), one(0.0).unsqueeze(1), 1e-5).unwrap();
     let message = d.to_host(0).unwrap_err().to_string();
     assert!(message.contains("diagonal"), "{message}");
 }

@@ -14,8 +14,8 @@ use ssn_nn::parameters::{Init, Parameters};
 use ssn_nn::space;
 use ssn_nn::space::{FeatureLayout, Margin, Size};
 use ssn_nn::{
-    Execution, HeadConfig, LowRankNormal, Mode, Model, ModelConfig, Noise, NoiseSource, Pairing, Precision,
-    Prediction, StochasticConfig, Target,
+    Execution, HeadConfig, LowRankNormalTensors, Mode, Model, ModelConfig, Noise, NoiseSource, Pairing,
+    Precision, Prediction, StochasticConfig, Target,
 };
 use tch::{Device, Kind, Tensor};
 
@@ -298,7 +298,7 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 /// The largest relative difference over the gradients of mean, log-diagonal and factor.
-fn worst_of_case(case: &Case, loss: impl Fn(&LowRankNormal, &Target, &Noise) -> Tensor) -> f64 {
+fn worst_of_case(case: &Case, loss: impl Fn(&LowRankNormalTensors, &Target, &Noise) -> Tensor) -> f64 {
     let &Case { b, c, v, r, draws, raters: t, .. } = case;
     let _alone = begin_with_one_thread(case.seed);
     let parameters = [randn(&[b, c, v]), randn(&[b, c, v]) * 0.5 - 1.0, randn(&[b, r, c, v]) * 0.7]
@@ -317,7 +317,7 @@ fn worst_of_case(case: &Case, loss: impl Fn(&LowRankNormal, &Target, &Noise) -> 
     worst_difference(&parameters.each_ref(), STEP, || {
         let p = &parameters;
         let (mean, factor) = (p[0].shallow_clone(), p[2].shallow_clone());
-        let mut distribution = LowRankNormal::from_log_diagonal(mean, &p[1], factor, 1e-5).unwrap();
+        let mut distribution = LowRankNormalTensors::from_log_diagonal(mean, &p[1], factor, 1e-5).unwrap();
         if case.masked {
             distribution = distribution.masked(&mask, 1e-5).unwrap();
         }

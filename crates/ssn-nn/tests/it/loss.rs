@@ -1,7 +1,7 @@
 //! What the loss and the distribution promise, beyond their gradients.
 
 use ssn_nn::loss::{chunked_loss, dice_loss, mean_loss, tempered_loss};
-use ssn_nn::{LowRankNormal, Noise, NoiseSource, Pairing, StepNoise, Target, monte_carlo_loss};
+use ssn_nn::{LowRankNormalTensors, Noise, NoiseSource, Pairing, StepNoise, Target, monte_carlo_loss};
 use tch::{Device, Kind, Tensor};
 
 use crate::common::begin_at_seed;
@@ -10,13 +10,17 @@ fn randn(shape: &[i64], kind: Kind) -> Tensor {
     Tensor::randn(shape, (kind, Device::Cpu))
 }
 
-fn distribution(b: i64, r: i64, c: i64, v: i64) -> LowRankNormal {
+fn distribution(b: i64, r: i64, c: i64, v: i64) -> LowRankNormalTensors {
     let kind = Kind::Double;
-    LowRankNormal::new(randn(&[b, c, v], kind), randn(&[b, c, v], kind).square(), randn(&[b, r, c, v], kind))
-        .unwrap()
+    LowRankNormalTensors::new(
+        randn(&[b, c, v], kind),
+        randn(&[b, c, v], kind).square(),
+        randn(&[b, r, c, v], kind),
+    )
+    .unwrap()
 }
 
-fn noise(d: &LowRankNormal, seed: u64, step: u64, samples: i64, pairing: Pairing) -> Noise {
+fn noise(d: &LowRankNormalTensors, seed: u64, step: u64, samples: i64, pairing: Pairing) -> Noise {
     let noise = StepNoise::new(seed, step, d.noise_shape(samples), pairing).unwrap();
     NoiseSource::Step(&noise).draws(0..pairing.draws(samples).unwrap()).unwrap()
 }
@@ -25,7 +29,7 @@ fn labels(classes: i64, shape: [i64; 3]) -> Target {
     Target::classes(Tensor::randint(classes, shape, (Kind::Int64, Device::Cpu)), classes).unwrap()
 }
 
-fn loss_of(d: &LowRankNormal, target: &Target, noise: &Noise) -> Tensor {
+fn loss_of(d: &LowRankNormalTensors, target: &Target, noise: &Noise) -> Tensor {
     monte_carlo_loss(d, target, NoiseSource::Given(noise)).unwrap().loss
 }
 
@@ -65,7 +69,8 @@ fn without_spread_the_loss_of_any_samples_is_cross_entropy() {
     let _alone = begin_at_seed(1);
     let mean = randn(&[2, 3, 5], Kind::Double);
     let d =
-        LowRankNormal::new(mean.shallow_clone(), mean.zeros_like(), mean.unsqueeze(1).zeros_like()).unwrap();
+        LowRankNormalTensors::new(mean.shallow_clone(), mean.zeros_like(), mean.unsqueeze(1).zeros_like())
+            .unwrap();
     let target = labels(3, [2, 1, 5]);
     let loss = |samples, pairing| loss_of(&d, &target, &noise(&d, 0, 0, samples, pairing)).sum(Kind::Double);
     let maps = target.maps().squeeze_dim(1);
@@ -117,9 +122,10 @@ fn noise_is_a_function_of_seed_and_step() {
 fn shapes_that_do_not_fit_are_named() {
     let _alone = begin_at_seed(1);
     let t = |shape: &[i64]| randn(shape, Kind::Float);
-    let error = LowRankNormal::new(t(&[1, 2, 3]), t(&[1, 2, 4]), t(&[1, 1, 2, 3])).unwrap_err().to_string();
+    let error =
+        LowRankNormalTensors::new(t(&[1, 2, 3]), t(&[1, 2, 4]), t(&[1, 1, 2, 3])).unwrap_err().to_string();
     assert_eq!(error, "diagonal has shape [1, 2, 4], but that of the mean, [1, 2, 3], is needed");
-    let error = LowRankNormal::new(t(&[1, 2, 3]), t(&[1, 2, 3]), t(&[2, 3])).unwrap_err().to_string();
+    let error = LowRankNormalTensors::new(t(&[1, 2, 3]), t(&[1, 2, 3]), t(&[2, 3])).unwrap_err().to_string();
     assert_eq!(error, "factor has shape [2, 3], but [1, rank, 2, 3] is needed");
     let d = distribution(1, 1, 2, 3);
     let noise = noise(&d, 0, 0, 1, Pairing::Independent);
@@ -173,7 +179,7 @@ fn several_targets_are_averaged() {
 fn rank_0_is_the_diagonal_model() {
     let _alone = begin_at_seed(1);
     let d = distribution(2, 0, 3, 6);
-    let zero = LowRankNormal::new(
+    let zero = LowRankNormalTensors::new(
         d.mean().copy(),
         d.diagonal().copy(),
         Tensor::zeros([2, 4, 3, 6], (Kind::Double, Device::Cpu)),
@@ -192,7 +198,7 @@ fn a_constant_added_to_all_classes_changes_nothing() {
     let _alone = begin_at_seed(1);
     let d = distribution(2, 3, 4, 6);
     let shift = randn(&[2, 1, 6], Kind::Double) * 10.0;
-    let moved = LowRankNormal::new(d.mean() + shift, d.diagonal().copy(), d.factor().copy()).unwrap();
+    let moved = LowRankNormalTensors::new(d.mean() + shift, d.diagonal().copy(), d.factor().copy()).unwrap();
     let (noise, target) = (noise(&d, 2, 7, 6, Pairing::Antithetic), labels(4, [2, 1, 6]));
     let difference = loss_of(&d, &target, &noise) - loss_of(&moved, &target, &noise);
     assert!(difference.abs().max().double_value(&[]) < 1e-11);
@@ -265,7 +271,7 @@ fn a_power_of_likelihoods_lets_more_samples_count() {
 fn effective_samples_count_the_samples_that_matter() {
     // One voxel, two classes: η = ±a, and only the samples with the right sign contribute.
     let sharp = |mean: f64, spread: f64| {
-        LowRankNormal::new(
+        LowRankNormalTensors::new(
             Tensor::from_slice(&[0.0, mean]).view([1, 2, 1]),
             Tensor::zeros([1, 2, 1], (Kind::Double, Device::Cpu)),
             Tensor::from_slice(&[0.0, spread]).view([1, 1, 2, 1]),
@@ -278,7 +284,7 @@ fn effective_samples_count_the_samples_that_matter() {
         pairing: Pairing::Independent,
     };
     let target = Target::classes(Tensor::from_slice(&[1i64]).view([1, 1, 1]), 2).unwrap();
-    let effective = |d: &LowRankNormal| {
+    let effective = |d: &LowRankNormalTensors| {
         let result = monte_carlo_loss(d, &target, NoiseSource::Given(&given)).unwrap();
         result.ess.double_value(&[0, 0])
     };

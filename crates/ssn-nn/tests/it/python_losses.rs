@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use ssn_nn::loss::{EnergyOptions, Similarity, energy_loss, tempered_loss};
-use ssn_nn::{LowRankNormal, Noise, NoiseSource, Pairing, Target};
+use ssn_nn::{LowRankNormalTensors, Noise, NoiseSource, Pairing, Target};
 use tch::{Device, Kind, Tensor};
 
 use crate::common::begin_at_seed;
@@ -30,7 +30,7 @@ fn case(name: &str, space: &[i64], [c, r, n, m]: [i64; 4], options: Value) -> Va
         Noise { rank: randn(&[m, b, r]), diagonal: randn(&[m, b, c, v]), pairing: Pairing::Independent };
     parts.iter_mut().for_each(|part| *part = part.set_requires_grad(true));
     let [mean, diagonal, factor] = parts.each_ref().map(Tensor::shallow_clone);
-    let distribution = LowRankNormal::new(mean, diagonal, factor).unwrap();
+    let distribution = LowRankNormalTensors::new(mean, diagonal, factor).unwrap();
     let maps = match c {
         1 => Target::binary(target.unsqueeze(2).to_kind(Kind::Double)).unwrap(),
         _ => Target::classes(target.shallow_clone(), c).unwrap(),

@@ -10,7 +10,7 @@ use std::path::Path;
 use ssn_nn::backbones::{BackboneConfig, UNetConfig};
 use ssn_nn::weights::assign;
 use ssn_nn::{
-    Execution, HeadConfig, LowRankNormal, Mode, Model, ModelConfig, Noise, NoiseSource, Pairing,
+    Execution, HeadConfig, LowRankNormalTensors, Mode, Model, ModelConfig, Noise, NoiseSource, Pairing,
     PhisegConfig, Precision, Prediction, ProbUnetConfig, StochasticConfig, Target, monte_carlo_loss,
 };
 use tch::{Device, Kind, Tensor};
@@ -40,11 +40,11 @@ fn assert_agrees(what: &str, ours: &Tensor, golden: &Tensor, precision: Precisio
 }
 
 /// Mean, diagonal and factor of a distribution by their names in the files.
-fn outputs(distribution: &LowRankNormal) -> impl Iterator<Item = (&'static str, &Tensor)> {
+fn outputs(distribution: &LowRankNormalTensors) -> impl Iterator<Item = (&'static str, &Tensor)> {
     ["mean", "diagonal", "factor"].into_iter().zip(distribution.parts())
 }
 
-fn forward(model: &Model, image: &Tensor, mode: Mode) -> LowRankNormal {
+fn forward(model: &Model, image: &Tensor, mode: Mode) -> LowRankNormalTensors {
     match model.forward(image, None, mode).unwrap() {
         Prediction::Stochastic(distribution) => distribution,
         Prediction::Deterministic(_) => panic!("the network is not stochastic"),

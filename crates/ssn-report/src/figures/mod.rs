@@ -12,6 +12,6 @@ mod toy;
 pub use ablation::{AblationAxes, AblationPoint, ablation_figure};
 pub use chart::{Entry, Key, Style};
 pub use picture::Picture;
-pub use sheet::{ColumnGroup, Sheet, SheetRow, Tile};
+pub use sheet::{ColumnGroup, PictureTile, Sheet, SheetRow};
 pub use svg::{Color, RasterError, png_from_svg};
 pub use toy::{ToyRow, toy_figure};

@@ -36,12 +36,12 @@ pub struct SheetRow {
     /// At the left, in as many lines as it has.
     pub label: String,
     /// The pictures; nothing leaves a gray place.
-    pub tiles: Vec<Option<Tile>>,
+    pub tiles: Vec<Option<PictureTile>>,
 }
 
 /// A picture with a few words below it.
 #[derive(Debug)]
-pub struct Tile {
+pub struct PictureTile {
     /// The picture.
     pub picture: Picture,
     /// The words, in as many lines as they have.
@@ -50,7 +50,7 @@ pub struct Tile {
 
 impl SheetRow {
     /// Returns a row with a label at its left.
-    pub fn labeled(label: impl Into<String>, tiles: Vec<Tile>) -> Self {
+    pub fn labeled(label: impl Into<String>, tiles: Vec<PictureTile>) -> Self {
         Self { title: String::new(), label: label.into(), tiles: tiles.into_iter().map(Some).collect() }
     }
 
@@ -60,7 +60,7 @@ impl SheetRow {
     }
 
     fn height(&self) -> f64 {
-        let lines = |tile: &Option<Tile>| tile.as_ref().map_or(0, |tile| tile.caption.lines().count());
+        let lines = |tile: &Option<PictureTile>| tile.as_ref().map_or(0, |tile| tile.caption.lines().count());
         let lines = self.tiles.iter().map(lines).max().unwrap_or(0);
         self.above() + TILE + CAPTION * lines as f64 + GAP
     }
@@ -148,7 +148,7 @@ fn draw_row(drawing: &mut Drawing, row: &SheetRow, places: &[f64], top: f64, wid
     }
 }
 
-fn draw_tile(drawing: &mut Drawing, x: f64, y: f64, Tile { picture, caption }: &Tile) {
+fn draw_tile(drawing: &mut Drawing, x: f64, y: f64, PictureTile { picture, caption }: &PictureTile) {
     let (w, h) = (picture.width() as f64, picture.height() as f64);
     let scale = TILE / w.max(h).max(1.0);
     let (width, height) = (w * scale, h * scale);
@@ -166,8 +166,8 @@ mod tests {
     use crate::figures::chart::Key;
     use crate::figures::{Color, png_from_svg};
 
-    fn tile(caption: &str) -> Tile {
-        Tile { picture: Picture::gray(&[0.0, 1.0], 2, [0.0, 1.0], 4), caption: caption.to_owned() }
+    fn tile(caption: &str) -> PictureTile {
+        PictureTile { picture: Picture::gray(&[0.0, 1.0], 2, [0.0, 1.0], 4), caption: caption.to_owned() }
     }
 
     fn number(svg: &str, before: &str) -> f64 {

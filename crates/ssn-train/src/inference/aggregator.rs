@@ -15,7 +15,7 @@ use ssn_nn::model::Model;
 use tch::{Device, Kind, Tensor};
 
 use super::image::{InputImage, bad_output};
-use super::tiles::Tile;
+use super::tiles::ImageTile;
 
 /// The precision in which numbers are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl PartAggregator {
     ///
     /// # Shapes
     /// `values` `[rows, d, h, w]`, where `d, h, w` is the size of the tile's output.
-    pub(super) fn add(&mut self, tile: &Tile, values: &[f32]) -> Result<()> {
+    pub(super) fn add(&mut self, tile: &ImageTile, values: &[f32]) -> Result<()> {
         let ([_, th, tw], [d, h, w]) = (tile.output().size, tile.spans);
         let tile_voxels = tile.output().size.iter().product::<usize>();
         let [_, rh, rw] = self.region.size;
@@ -175,7 +175,7 @@ impl CpuAggregator {
         })
     }
 
-    pub(super) fn add(&mut self, batch: &[Tile], prediction: &Prediction) -> Result<()> {
+    pub(super) fn add(&mut self, batch: &[ImageTile], prediction: &Prediction) -> Result<()> {
         match prediction {
             Prediction::Deterministic(logits) => add(&mut self.mean, batch, logits, &mut self.tile),
             Prediction::Stochastic(distribution) => {
@@ -197,7 +197,7 @@ impl CpuAggregator {
 }
 
 /// Adds one part of a prediction, `[b, …, v]`, by way of a buffer.
-fn add(sums: &mut PartAggregator, batch: &[Tile], part: &Tensor, buffer: &mut Vec<f32>) -> Result<()> {
+fn add(sums: &mut PartAggregator, batch: &[ImageTile], part: &Tensor, buffer: &mut Vec<f32>) -> Result<()> {
     for (i, tile) in batch.iter().enumerate() {
         let values =
             part.f_get(i as i64)?.f_to_device(Device::Cpu)?.f_to_kind(Kind::Float)?.f_contiguous()?;
@@ -242,7 +242,7 @@ impl GpuAggregator {
     }
 
     /// Adds the outputs of tiles, times their weights.
-    pub(super) fn add(&mut self, batch: &[Tile], prediction: &Prediction) -> Result<()> {
+    pub(super) fn add(&mut self, batch: &[ImageTile], prediction: &Prediction) -> Result<()> {
         let parts = match prediction {
             Prediction::Deterministic(logits) => vec![logits],
             Prediction::Stochastic(distribution) => distribution.parts().to_vec(),

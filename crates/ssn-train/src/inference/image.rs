@@ -9,7 +9,7 @@ use ssn_nn::layers::Mode;
 use ssn_nn::model::Model;
 use tch::{Device, Kind, Tensor};
 
-use super::tiles::Tile;
+use super::tiles::ImageTile;
 
 /// A checked image on the host.
 #[derive(Debug, Clone, Copy)]
@@ -102,7 +102,7 @@ impl ImageTensors {
     }
 
     /// The prediction of some tiles, `[b, …, v]` with the voxels of a tile's output.
-    pub(super) fn forward(&self, model: &Model, batch: &[Tile]) -> Result<Prediction> {
+    pub(super) fn forward(&self, model: &Model, batch: &[ImageTile]) -> Result<Prediction> {
         let (mut images, mut masks) = (vec![], vec![]);
         for tile in batch {
             images.push(self.window(tile.input())?);

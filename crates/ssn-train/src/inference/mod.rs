@@ -18,7 +18,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use ssn_core::{LowRankNormal, Region};
 use ssn_cuda::CudaEvent;
-use ssn_eval::Kind as OutputKind;
+use ssn_eval::PredictionKind;
 use ssn_io::Error;
 use ssn_nn::error::Result;
 use ssn_nn::heads::HeadConfig;
@@ -70,7 +70,7 @@ pub struct WholeImagePrediction {
     /// is background.
     pub region: Region,
     /// What the network gives: a distribution of logits, logits alone, or samples that it drew itself.
-    pub kind: OutputKind,
+    pub kind: PredictionKind,
     /// The distribution of logits on the voxels of the region, in the order of the image. Outside the mask the mean is the
     /// output of the network, the factor is 0 and the diagonal ε. Of logits alone, the mean holds them, the rank and the
     /// diagonal are 0; of samples the same with the logarithm of their mean probabilities.
@@ -123,7 +123,7 @@ pub fn predict(
             tch::no_grad(|| latent::sample(model, latent, image, config, tile_done))?;
         let total = start.elapsed().as_secs_f64();
         let timing = Timing { network: total, total, gpu: None };
-        let (kind, samples) = (OutputKind::Sampled, Some(labels));
+        let (kind, samples) = (PredictionKind::Sampled, Some(labels));
         return Ok(WholeImagePrediction { size, region, kind, distribution, samples, timing });
     }
     let tiles = Tiles::new(size, region, &model.config().backbone, &config.tiles)?;
@@ -147,8 +147,8 @@ pub fn predict(
     };
     let timing = Timing { total: start.elapsed().as_secs_f64(), ..timing };
     let kind = match model.config().head {
-        HeadConfig::Stochastic(_) => OutputKind::Stochastic,
-        _ => OutputKind::Deterministic,
+        HeadConfig::Stochastic(_) => PredictionKind::Stochastic,
+        _ => PredictionKind::Deterministic,
     };
     Ok(WholeImagePrediction { size, region, kind, distribution, samples: None, timing })
 }

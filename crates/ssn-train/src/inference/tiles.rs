@@ -123,10 +123,10 @@ impl Tiles {
     }
 
     /// All tiles, in the groups that go through the network together.
-    pub fn batches(&self) -> impl Iterator<Item = Vec<Tile<'_>>> {
+    pub fn batches(&self) -> impl Iterator<Item = Vec<ImageTile<'_>>> {
         let [d, h, w] = &self.spans;
         let mut tiles = (d.iter().flat_map(move |d| h.iter().map(move |h| [d, h])))
-            .flat_map(move |[d, h]| w.iter().map(move |w| Tile { spans: [d, h, w], tiles: self }));
+            .flat_map(move |[d, h]| w.iter().map(move |w| ImageTile { spans: [d, h, w], tiles: self }));
         std::iter::from_fn(move || {
             let batch: Vec<_> = tiles.by_ref().take(self.at_once).collect();
             (!batch.is_empty()).then_some(batch)
@@ -136,13 +136,13 @@ impl Tiles {
 
 /// One tile.
 #[derive(Debug, Clone, Copy)]
-pub struct Tile<'a> {
+pub struct ImageTile<'a> {
     /// Where it lies along `d`, `h` and `w`, which of its voxels are used, and how much they count.
     pub spans: [&'a Span; 3],
     tiles: &'a Tiles,
 }
 
-impl Tile<'_> {
+impl ImageTile<'_> {
     /// The part of the image that it needs, which may reach beyond the image.
     pub fn input(&self) -> Window {
         let start = |axis: usize| self.spans[axis].start as isize - self.tiles.margin[axis] as isize;

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use ssn_args::CheckpointChoice;
 use ssn_core::modes::canonical;
 use ssn_data::{Case, DataConfig, Preprocessing};
-use ssn_eval::{Description, DistributionFile, Kind as OutputKind, ModelId, case_seed};
+use ssn_eval::{CaseDescription, DistributionFile, ModelId, PredictionKind, case_seed};
 use ssn_io::hex::hex;
 use ssn_nn::error::{NnError, Result};
 use ssn_nn::layers::Mode;
@@ -19,7 +19,7 @@ use super::config::RunConfig;
 use super::folder::{FrozenRun, unusable};
 use super::metadata::{ModelMetadata, Provenance};
 use super::training_cases::TrainingCases;
-use crate::checkpoint::{BestValidation, Progress};
+use crate::checkpoint::{BestValidation, RunState};
 use crate::inference::tiles::TileConfig;
 use crate::inference::{InputImage, LatentSamples, Timing, WholeImageConfig, WholeImagePrediction, predict};
 
@@ -94,7 +94,7 @@ impl TrainedModel {
 fn metadata(
     run: &Path,
     config: &RunConfig,
-    progress: &Progress,
+    progress: &RunState,
     validation: Option<BestValidation>,
     cases: [usize; 3],
 ) -> Result<ModelMetadata> {
@@ -185,7 +185,7 @@ impl TrainedModel {
         let mut prediction = predict(&self.model, &image, &config, on_tile)?;
         let timing = prediction.timing;
         // In files, the columns of the factor are modes, so that steering one of them means something.
-        if prediction.kind == OutputKind::Stochastic {
+        if prediction.kind == PredictionKind::Stochastic {
             prediction.distribution = canonical(prediction.distribution)?;
         }
         let file = describe(case, prediction, &self.metadata.classes, self.id())?;
@@ -202,7 +202,7 @@ pub(super) fn describe(
 ) -> Result<DistributionFile> {
     let WholeImagePrediction { size, region, kind, distribution, samples, timing: _ } = prediction;
     let mask = case.mask.map(|mask| region.cut(&mask, size));
-    let description = Description {
+    let description = CaseDescription {
         case: case.id,
         classes: classes.to_vec(),
         kind,

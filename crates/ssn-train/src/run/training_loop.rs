@@ -22,7 +22,7 @@ use super::events::{Callback, Event, StopReason};
 use super::folder::{CONFIG, ResolvedRun, RunFolder};
 use super::logs::{self, RunLogs};
 use super::validation::{Validation, Validator};
-use crate::checkpoint::{BestValidation, Checkpoints, DamagedCheckpoint, NewestCheckpoint, Progress};
+use crate::checkpoint::{BestValidation, Checkpoints, DamagedCheckpoint, NewestCheckpoint, RunState};
 use crate::trainer::Trainer;
 
 /// The throughput of a run, without its first steps.
@@ -73,7 +73,7 @@ const MOST_INCIDENTS: u32 = 10;
 pub struct Run {
     resolved: ResolvedRun,
     trainer: Trainer,
-    progress: Progress,
+    progress: RunState,
     validator: Option<Validator>,
     outputs: RunOutputs,
     comm: Option<Arc<dyn Communicator>>,
@@ -123,7 +123,7 @@ impl Run {
         }
         let (method, rate, loss) = (config.optimizer.method, config.learning_rate()?, config.loss);
         let (model, progress) = match &checkpoint {
-            None => (Model::new(&resolved.model, execution, seed)?, Progress::new(0, seed)),
+            None => (Model::new(&resolved.model, execution, seed)?, RunState::new(0, seed)),
             Some(checkpoint) => (checkpoint.model(execution)?, checkpoint.progress.clone()),
         };
         let trainer = Trainer::new(model, method, rate, loss, seed)?.with_ema(config.training.ema)?;
@@ -178,7 +178,7 @@ impl Run {
     }
 
     /// Where the run stands.
-    pub fn progress(&self) -> &Progress {
+    pub fn progress(&self) -> &RunState {
         &self.progress
     }
 

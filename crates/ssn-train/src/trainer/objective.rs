@@ -6,7 +6,7 @@ use ssn_args::LossKind;
 use ssn_core::Lattice;
 use ssn_core::random::fill_normals_from;
 use ssn_data::Batch;
-use ssn_nn::distribution::LowRankNormal;
+use ssn_nn::distribution::LowRankNormalTensors;
 use ssn_nn::error::{NnError, Result, require};
 use ssn_nn::heads::Prediction;
 use ssn_nn::layers::Mode;
@@ -155,7 +155,7 @@ impl LossConfig {
     fn of_samples(
         &self,
         phase: LossPhase,
-        distribution: &LowRankNormal,
+        distribution: &LowRankNormalTensors,
         target: &Target,
         noise: NoiseSource,
     ) -> Result<(Tensor, Option<Tensor>)> {

@@ -17,7 +17,7 @@ use ssn_nn::random::{GpuNoise, NoiseShape};
 use ssn_nn::space;
 use ssn_nn::space::{FeatureLayout, join_scales};
 use ssn_nn::{
-    Execution, HeadConfig, LearningRate, LowRankNormal, Method, Mode, Model, ModelConfig, NoiseSource,
+    Execution, HeadConfig, LearningRate, LowRankNormalTensors, Method, Mode, Model, ModelConfig, NoiseSource,
     Optimizer, Pairing, PhisegConfig, Precision, ProbUnetConfig, Schedule, StepNoise, Target, Warmup,
 };
 use ssn_train::inference::tiles::TileConfig;
@@ -488,9 +488,12 @@ fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_cpu() {
         let maps = Tensor::randint(c, [b, t, v], (Kind::Int64, Device::Cpu));
         let (seed, step) = (11, 7);
         let host: Vec<Tensor> = [&mean, &diagonal, &factor].map(leaf).into();
-        let distribution =
-            LowRankNormal::new(host[0].shallow_clone(), host[1].shallow_clone(), host[2].shallow_clone())
-                .unwrap();
+        let distribution = LowRankNormalTensors::new(
+            host[0].shallow_clone(),
+            host[1].shallow_clone(),
+            host[2].shallow_clone(),
+        )
+        .unwrap();
         let noise = StepNoise::new(seed, step, distribution.noise_shape(samples), pairing).unwrap();
         let noise = noise.from_item(first);
         let target = Target::classes(maps.shallow_clone(), c).unwrap();
@@ -498,7 +501,7 @@ fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_cpu() {
         expected.loss.mean(Kind::Double).backward();
 
         let device: Vec<Tensor> = [&mean, &diagonal, &factor].map(|t| leaf(&t.to_device(GPU))).into();
-        let distribution = LowRankNormal::new(
+        let distribution = LowRankNormalTensors::new(
             device[0].shallow_clone(),
             device[1].shallow_clone(),
             device[2].shallow_clone(),
@@ -546,7 +549,7 @@ fn the_energy_loss_has_the_value_and_the_gradients_of_the_cpu() {
             let run = |device: Device| {
                 let leaves: Vec<Tensor> = parts.iter().map(|part| leaf(&part.to_device(device))).collect();
                 let [mean, diagonal, factor] = [0, 1, 2].map(|i| leaves[i].shallow_clone());
-                let distribution = LowRankNormal::new(mean, diagonal, factor).unwrap();
+                let distribution = LowRankNormalTensors::new(mean, diagonal, factor).unwrap();
                 let shape = distribution.noise_shape(samples);
                 let on_host = StepNoise::new(11, 7, shape, pairing).unwrap().from_item(first);
                 let seed = Tensor::from_slice(&[StepNoise::seed(11, 7) as i64]).to_device(device);
@@ -788,7 +791,7 @@ struct OwnLikelihood {
 impl Loss for OwnLikelihood {
     fn loss(
         &self,
-        distribution: &LowRankNormal,
+        distribution: &LowRankNormalTensors,
         target: &Target,
         noise: NoiseSource<'_>,
     ) -> ssn_nn::Result<Tensor> {

@@ -4,7 +4,7 @@ use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::layers::NormKind;
 use ssn_nn::loss::chunked_loss;
 use ssn_nn::{
-    Execution, LowRankNormal, Model, ModelConfig, NoiseSource, Pairing, Precision, StepNoise, Target,
+    Execution, LowRankNormalTensors, Model, ModelConfig, NoiseSource, Pairing, Precision, StepNoise, Target,
 };
 use ssn_testing::process::{peak_memory, run_alone};
 use ssn_train::inference::tiles::TileConfig;
@@ -23,7 +23,7 @@ fn memory_does_not_grow_with_the_samples() {
     run_alone("memory::memory_does_not_grow_with_the_samples", || {
         let v = 200_000;
         let randn = |shape: &[i64]| Tensor::randn(shape, (Kind::Float, Device::Cpu)).set_requires_grad(true);
-        let d = LowRankNormal::new(
+        let d = LowRankNormalTensors::new(
             randn(&[1, 2, v]),
             Tensor::ones([1, 2, v], (Kind::Float, Device::Cpu)).set_requires_grad(true),
             randn(&[1, 2, 2, v]),

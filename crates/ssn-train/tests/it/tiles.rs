@@ -104,7 +104,7 @@ fn at_once(model: &Model, values: &[f32], size: [usize; 3], unit: [i64; 3]) -> L
         shape.push(-1);
         part.reshape(shape)
     });
-    ssn_nn::LowRankNormal::new(mean, diagonal, factor).unwrap().to_host(0).unwrap()
+    ssn_nn::LowRankNormalTensors::new(mean, diagonal, factor).unwrap().to_host(0).unwrap()
 }
 
 fn parts(d: &LowRankNormal) -> [(&'static str, &Values); 3] {
@@ -148,7 +148,7 @@ fn deepmedic_by_tiles_is_deepmedic_at_once() {
                 let values = noise(size);
                 let whole = run(&model, &values, size, None, tiled(tile));
                 assert_eq!((whole.size, whole.region), (size, Region { start: [0; 3], size }));
-                assert_eq!(whole.kind, ssn_eval::Kind::Stochastic);
+                assert_eq!(whole.kind, ssn_eval::PredictionKind::Stochastic);
                 assert_close(&whole.distribution, &at_once(&model, &values, size, unit), 1e-5);
             }
         }
@@ -311,7 +311,7 @@ fn networks_without_a_distribution_give_their_logits() {
         let model = Model::new(&config, Execution::cpu(Precision::F32), 4).unwrap();
         let whole = run(&model, &values, size, None, tiled([1, 5, 6]));
         let one = run(&model, &values, size, None, settings(None, usize::MAX));
-        assert_eq!(whole.kind, ssn_eval::Kind::Deterministic);
+        assert_eq!(whole.kind, ssn_eval::PredictionKind::Deterministic);
         assert_eq!((whole.distribution.classes(), whole.distribution.rank()), (classes as usize, 0));
         assert!(whole.distribution.diagonal().to_f32().iter().all(|&value| value == 0.0));
         assert!(whole.distribution.mean().to_f32().iter().any(|&value| value != 0.0));

@@ -12,10 +12,10 @@ use ssn_nn::layers::NormKind;
 use ssn_nn::loss::{Loss, Similarity, register_loss};
 use ssn_nn::random::Pairing;
 use ssn_nn::{
-    Execution, HeadConfig, LearningRate, LowRankNormal, Method, Model, ModelConfig, NoiseSource, Precision,
-    Schedule, StochasticConfig, Target, Warmup,
+    Execution, HeadConfig, LearningRate, LowRankNormalTensors, Method, Model, ModelConfig, NoiseSource,
+    Precision, Schedule, StochasticConfig, Target, Warmup,
 };
-use ssn_train::checkpoint::{BestValidation, Checkpoints, Progress};
+use ssn_train::checkpoint::{BestValidation, Checkpoints, RunState};
 use ssn_train::{LossConfig, LossKind, Trainer};
 use tch::{Kind, Tensor};
 
@@ -76,8 +76,8 @@ fn weights(model: &Model) -> Vec<(String, Tensor)> {
     model.parameters().entries().iter().map(|p| (p.name.clone(), p.tensor.detach().copy())).collect()
 }
 
-fn progress(step: u64) -> Progress {
-    Progress::new(step, SEED)
+fn progress(step: u64) -> RunState {
+    RunState::new(step, SEED)
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn a_batch_out_of_order_is_refused() {
 
 fn save(checkpoints: &Checkpoints, trainer: &mut Trainer, step: u64, best: Option<u64>) {
     let best = best.map(|step| BestValidation { step, score: 0.5 });
-    checkpoints.save(&Progress { best, ..progress(step) }, trainer).unwrap();
+    checkpoints.save(&RunState { best, ..progress(step) }, trainer).unwrap();
     best.iter().for_each(|best| checkpoints.name_best(best).unwrap());
 }
 
@@ -359,7 +359,7 @@ struct Likelihood;
 impl Loss for Likelihood {
     fn loss(
         &self,
-        distribution: &LowRankNormal,
+        distribution: &LowRankNormalTensors,
         target: &Target,
         noise: NoiseSource<'_>,
     ) -> ssn_nn::Result<Tensor> {
@@ -375,7 +375,12 @@ impl Loss for Likelihood {
 struct WholeBatch;
 
 impl Loss for WholeBatch {
-    fn loss(&self, distribution: &LowRankNormal, _: &Target, _: NoiseSource<'_>) -> ssn_nn::Result<Tensor> {
+    fn loss(
+        &self,
+        distribution: &LowRankNormalTensors,
+        _: &Target,
+        _: NoiseSource<'_>,
+    ) -> ssn_nn::Result<Tensor> {
         Ok(distribution.mean().sum(Kind::Double))
     }
 }

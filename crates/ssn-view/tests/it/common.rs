@@ -4,10 +4,10 @@ pub mod client;
 
 use serde_json::Value;
 use ssn_core::LowRankNormal;
-use ssn_eval::{Description, DistributionFile, Kind, ModelId, Region};
+use ssn_eval::{CaseDescription, DistributionFile, ModelId, PredictionKind, Region};
 use ssn_io::Geometry;
 use ssn_testing::noise;
-use ssn_view::{Picture, Rater, ViewCase};
+use ssn_view::{Rater, StoredPicture, ViewCase};
 
 /// Normal numbers that a stream makes.
 pub fn noise(stream: u32, count: usize) -> Vec<f32> {
@@ -15,8 +15,8 @@ pub fn noise(stream: u32, count: usize) -> Vec<f32> {
 }
 
 /// What a distribution is about: all of an image, of three classes or of as many as are named.
-pub fn about(kind: Kind, size: [usize; 3], classes: &[&str]) -> Description {
-    Description {
+pub fn about(kind: PredictionKind, size: [usize; 3], classes: &[&str]) -> CaseDescription {
+    CaseDescription {
         case: "patient <7>".to_owned(),
         classes: classes.iter().map(|&name| name.to_owned()).collect(),
         kind,
@@ -39,11 +39,15 @@ pub fn distribution(classes: usize, voxels: usize, rank: usize) -> LowRankNormal
 pub fn boxed_case() -> ViewCase {
     let size = [4, 6, 8];
     let region = Region { start: [1, 2, 3], size: [2, 3, 4] };
-    let about = Description { region, ..about(Kind::Stochastic, size, &["background", "lesion"]) };
+    let about =
+        CaseDescription { region, ..about(PredictionKind::Stochastic, size, &["background", "lesion"]) };
     let mask: Vec<u8> = (0..24).map(|x| u8::from(x % 5 != 0)).collect();
     let file = DistributionFile::new(about, distribution(2, 24, 3), Some(mask)).unwrap();
-    let picture =
-        Picture { channels: vec!["t1".to_owned(), "t2".to_owned()], color: false, values: noise(9, 2 * 192) };
+    let picture = StoredPicture {
+        channels: vec!["t1".to_owned(), "t2".to_owned()],
+        color: false,
+        values: noise(9, 2 * 192),
+    };
     let rater = |number: usize| Rater {
         name: format!("rater {number}"),
         labels: (0..192).map(|x| u8::from(x % (number + 2) == 0)).collect(),

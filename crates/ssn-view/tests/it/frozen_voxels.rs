@@ -2,7 +2,7 @@
 
 use ssn_core::random::philox4x32;
 use ssn_core::{LowRankNormal, Sampler, Steering};
-use ssn_eval::{DistributionFile, Kind};
+use ssn_eval::{DistributionFile, PredictionKind};
 use ssn_view::{Packing, ViewCase, package};
 
 use crate::common::{Parsed, about, noise};
@@ -27,7 +27,7 @@ fn file(classes: usize, names: &[&str]) -> DistributionFile {
     let factor: Vec<f32> =
         noise(2, RANK * classes * v).iter().enumerate().map(|(i, p)| p * scale(i % v) * 0.2).collect();
     let d = LowRankNormal::new(classes, v, RANK, mean, diagonal, factor).unwrap();
-    DistributionFile::new(about(Kind::Stochastic, SIZE, names), d, None).unwrap()
+    DistributionFile::new(about(PredictionKind::Stochastic, SIZE, names), d, None).unwrap()
 }
 
 /// The settings at the limits of the page: every sign of every scale and weight, chosen by a number.
@@ -107,7 +107,7 @@ fn small_cases_and_other_kinds_keep_everything() {
     let none = vec![0f32; 2 * v];
     let d = LowRankNormal::new(2, v, 0, sure.clone(), none.clone(), vec![0f32; 0]).unwrap();
     let names = ["a", "b"];
-    let small = DistributionFile::new(about(Kind::Stochastic, size, &names), d, None).unwrap();
+    let small = DistributionFile::new(about(PredictionKind::Stochastic, size, &names), d, None).unwrap();
     let large_size = [1, 512, 513];
     let v = 512 * 513;
     let sure: Vec<f32> = (0..2 * v).map(|i| if i < v { 50.0 } else { -50.0 }).collect();
@@ -121,6 +121,6 @@ fn small_cases_and_other_kinds_keep_everything() {
         parsed.header["frozen"]["voxels"].as_u64().unwrap()
     };
     assert_eq!(frozen(small), 0);
-    assert_eq!(frozen(large(Kind::Deterministic)), 0);
-    assert_eq!(frozen(large(Kind::Stochastic)), v as u64, "no voxel is left, and that is no error");
+    assert_eq!(frozen(large(PredictionKind::Deterministic)), 0);
+    assert_eq!(frozen(large(PredictionKind::Stochastic)), v as u64, "no voxel is left, and that is no error");
 }

@@ -3,9 +3,9 @@
 use half::f16;
 use serde_json::json;
 use ssn_core::labels::CLASS_COLORS;
-use ssn_eval::{DistributionFile, Kind, StoredPrecision};
+use ssn_eval::{DistributionFile, PredictionKind, StoredPrecision};
 use ssn_io::ErrorKind;
-use ssn_view::{Packing, Picture, ViewCase, package};
+use ssn_view::{Packing, StoredPicture, ViewCase, package};
 
 use crate::common::{Parsed, about, boxed_case, distribution, noise};
 
@@ -14,17 +14,17 @@ fn pack(case: &ViewCase) -> Parsed {
 }
 
 /// A case of all of an image without anything beside it.
-fn plain(kind: Kind, size: [usize; 3]) -> ViewCase {
+fn plain(kind: PredictionKind, size: [usize; 3]) -> ViewCase {
     let v = size.iter().product();
     let about = about(kind, size, &["a", "b", "c"]);
     let file = match kind {
-        Kind::Stochastic => DistributionFile::new(about, distribution(3, v, 4), None),
-        Kind::Deterministic => DistributionFile::new(
+        PredictionKind::Stochastic => DistributionFile::new(about, distribution(3, v, 4), None),
+        PredictionKind::Deterministic => DistributionFile::new(
             about,
             ssn_core::LowRankNormal::new(3, v, 0, noise(0, 3 * v), vec![0f32; 3 * v], vec![0f32; 0]).unwrap(),
             None,
         ),
-        Kind::Sampled => {
+        PredictionKind::Sampled => {
             let labels: Vec<u8> = (0..5 * v).map(|i| (i * 7 % 3) as u8).collect();
             DistributionFile::sampled(about, noise(0, 3 * v), labels, None)
         }
@@ -100,7 +100,7 @@ fn numbers_of_the_mask_are_there_to_the_bit() {
 
 #[test]
 fn half_precision_stays_half_precision() {
-    let case = plain(Kind::Stochastic, [1, 5, 7]);
+    let case = plain(PredictionKind::Stochastic, [1, 5, 7]);
     let file = case.file.clone().with_precision(StoredPrecision::HalfFactor).unwrap();
     let parsed = pack(&ViewCase { file: file.clone(), ..case });
     assert!(parsed.place("voxels").is_none(), "all voxels of a small image are there");
@@ -138,15 +138,15 @@ fn raters_prediction_and_image_lie_on_the_whole_image() {
 #[test]
 fn a_cut_image_shows_all_that_matters() {
     let size = [1, 60, 70];
-    let about = about(Kind::Stochastic, size, &["background", "lesion"]);
+    let about = about(PredictionKind::Stochastic, size, &["background", "lesion"]);
     // The prediction is background but in one pixel, and only the box can change.
     let region = ssn_eval::Region { start: [0, 20, 30], size: [1, 4, 5] };
-    let about = ssn_eval::Description { region, ..about };
+    let about = ssn_eval::CaseDescription { region, ..about };
     let file = DistributionFile::new(about, distribution(2, 20, 1), None).unwrap();
     let mut labels = vec![0; 4200];
     labels[45 * 70 + 40] = 1;
     let rater = ssn_view::Rater { name: "rater 3".to_owned(), labels };
-    let picture = Picture {
+    let picture = StoredPicture {
         channels: vec!["x".to_owned()],
         color: false,
         values: (0..4200).map(|i| (i % 200) as f32).collect(),
@@ -166,7 +166,7 @@ fn a_cut_image_shows_all_that_matters() {
 
 #[test]
 fn other_kinds_have_what_they_need() {
-    let parsed = pack(&plain(Kind::Deterministic, [1, 5, 7]));
+    let parsed = pack(&plain(PredictionKind::Deterministic, [1, 5, 7]));
     assert_eq!(
         (parsed.header["kind"].as_str(), parsed.header["rank"].as_u64()),
         (Some("deterministic"), Some(0))
@@ -175,7 +175,7 @@ fn other_kinds_have_what_they_need() {
         ["diagonal", "factor", "samples", "image", "raters"].iter().all(|name| parsed.place(name).is_none())
     );
     assert_eq!(parsed.f32s("mean"), noise(0, 105));
-    let case = plain(Kind::Sampled, [1, 5, 7]);
+    let case = plain(PredictionKind::Sampled, [1, 5, 7]);
     let parsed = pack(&case);
     assert_eq!(
         (parsed.section("samples").1, parsed.u8s("samples")),
@@ -187,7 +187,7 @@ fn other_kinds_have_what_they_need() {
 
 #[test]
 fn a_single_class_has_one_row_and_two_names() {
-    let about = about(Kind::Stochastic, [1, 4, 4], &["off", "on"]);
+    let about = about(PredictionKind::Stochastic, [1, 4, 4], &["off", "on"]);
     let file = DistributionFile::new(about, distribution(1, 16, 2), None).unwrap();
     let parsed = pack(&ViewCase { file, picture: None, raters: vec![], scores: None });
     assert_eq!(
@@ -199,11 +199,11 @@ fn a_single_class_has_one_row_and_two_names() {
 
 #[test]
 fn colors_are_told_from_channels() {
-    let mut case = plain(Kind::Stochastic, [1, 4, 4]);
+    let mut case = plain(PredictionKind::Stochastic, [1, 4, 4]);
     let names = |count: usize| (0..count).map(|i| i.to_string()).collect::<Vec<_>>();
-    case.picture = Some(Picture { channels: names(3), color: true, values: vec![7.0; 48] });
+    case.picture = Some(StoredPicture { channels: names(3), color: true, values: vec![7.0; 48] });
     assert_eq!(pack(&case).header["color"], true);
-    case.picture = Some(Picture { channels: names(2), color: false, values: vec![7.0; 32] });
+    case.picture = Some(StoredPicture { channels: names(2), color: false, values: vec![7.0; 32] });
     assert_eq!(pack(&case).header["color"], false);
 }
 

@@ -14,8 +14,8 @@ use ssn_eval::scores::observations;
 use ssn_eval::{Evaluated, Scored};
 
 use super::file::Row;
-use super::job::{Drawing, Record};
-use super::plan::Job;
+use super::job::{Drawing, RunRecord};
+use super::plan::TrainingJob;
 use crate::error::Result;
 
 /// A row with its figures.
@@ -31,20 +31,20 @@ pub struct Finished<'a> {
     /// Cases that it was scored on.
     pub cases: usize,
     /// Its trainings.
-    pub runs: Vec<Run<'a>>,
+    pub runs: Vec<ScoredRun<'a>>,
 }
 
 /// A training with its scores.
-pub struct Run<'a> {
-    pub job: &'a Job,
-    pub record: Record,
+pub struct ScoredRun<'a> {
+    pub job: &'a TrainingJob,
+    pub record: RunRecord,
     pub evaluated: Evaluated,
 }
 
 impl<'a> Finished<'a> {
     /// Puts the trainings of a row together: folds of a seed are pooled, seeds are averaged. A seed without some of
     /// its `folds` is left out, since other cases are other scores.
-    pub fn new(row: &'a Row, mut runs: Vec<Run<'a>>, folds: usize) -> Result<Self> {
+    pub fn new(row: &'a Row, mut runs: Vec<ScoredRun<'a>>, folds: usize) -> Result<Self> {
         let count = |seed: u64| runs.iter().filter(|run| run.job.seed == seed).count();
         let seeds: Vec<u64> = row.seeds.iter().copied().filter(|&seed| count(seed) == folds.max(1)).collect();
         runs.retain(|run| seeds.contains(&run.job.seed));
@@ -55,7 +55,7 @@ impl<'a> Finished<'a> {
         let scored: Vec<Vec<&Scored>> = seeds.iter().map(of_seed).collect();
         let averages = averages(&scored)?;
         let cases = scored.first().map_or(0, Vec::len);
-        let records: Vec<&Record> = runs.iter().map(|run| &run.record).collect();
+        let records: Vec<&RunRecord> = runs.iter().map(|run| &run.record).collect();
         Ok(Self { row, seeds, averages, cost: Cost::of(&records), cases, runs })
     }
 
@@ -104,9 +104,9 @@ pub struct Cost {
 
 impl Cost {
     /// What records tell together; nothing where nothing was measured.
-    fn of(records: &[&Record]) -> Self {
+    fn of(records: &[&RunRecord]) -> Self {
         let ratio = |seconds: f64, count: f64| (count > 0.0 && seconds > 0.0).then(|| seconds / count);
-        let sum = |value: fn(&Record) -> f64| records.iter().map(|record| value(record)).sum::<f64>();
+        let sum = |value: fn(&RunRecord) -> f64| records.iter().map(|record| value(record)).sum::<f64>();
         let drawn: Vec<Drawing> = records.iter().filter_map(|record| record.drawing).collect();
         let drawing = ratio(
             drawn.iter().map(|drawing| drawing.seconds).sum(),
@@ -253,19 +253,19 @@ mod tests {
     #[test]
     fn costs_are_ratios_of_sums() {
         let drawing = Some(Drawing { cases: 2, samples: 10, seconds: 0.5 });
-        let first = Record {
+        let first = RunRecord {
             measured_steps: 10,
             measured_seconds: 1.0,
             network_seconds: Some(0.25),
             parameters: Some(7),
             drawing,
-            ..Record::default()
+            ..RunRecord::default()
         };
-        let second = Record { measured_steps: 30, measured_seconds: 1.0, ..Record::default() };
+        let second = RunRecord { measured_steps: 30, measured_seconds: 1.0, ..RunRecord::default() };
         let cost = Cost::of(&[&first, &second]);
         assert_eq!((cost.parameters, cost.step_milliseconds), (Some(7), Some(50.0)));
         // A quarter of a second for the network, another quarter for ten samples.
         assert_eq!((cost.image_seconds, cost.samples_per_second), (Some(0.5), Some(20.0)));
-        assert_eq!(Cost::of(&[&Record::default()]), Cost::default());
+        assert_eq!(Cost::of(&[&RunRecord::default()]), Cost::default());
     }
 }

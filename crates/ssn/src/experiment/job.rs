@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use ssn_args::{
-    BadCases, CheckpointChoice, EvaluateConfig, ExperimentConfig, Part, PredictConfig, TrainConfig,
+    BadCases, CheckpointChoice, EvaluateConfig, ExperimentConfig, PredictConfig, SplitChoice, TrainConfig,
 };
 use ssn_core::Steering;
 use ssn_data::{DeviceChoice, LabelPolicy, Split};
-use ssn_eval::{DistributionFile, Draw, Evaluated, Kind, Predictions, blocks, evaluate};
+use ssn_eval::{DistributionFile, Evaluated, PredictionKind, Predictions, SampleSource, blocks, evaluate};
 use ssn_io::{Limits, read_bytes};
 use ssn_nn::{Execution, Precision};
 use ssn_train::checkpoint::BestValidation;
@@ -19,7 +19,7 @@ use ssn_train::inference::tiles::TileConfig;
 use ssn_train::inference::{LatentSamples, WholeImageConfig, never_stop};
 use ssn_train::run::TrainedModel;
 
-use super::plan::{CONFIG, Job, Plan, fold_settings};
+use super::plan::{CONFIG, ExperimentPlan, TrainingJob, fold_settings};
 use crate::device::device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::predict::predict;
@@ -35,7 +35,7 @@ const MEASURED_CASES: usize = 5;
 /// The record of one training.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Record {
+pub struct RunRecord {
     /// Steps of the training, once it is over.
     pub steps: Option<u64>,
     /// The best validation of the training.
@@ -67,7 +67,7 @@ pub struct Drawing {
     pub seconds: f64,
 }
 
-impl Record {
+impl RunRecord {
     /// The record in a file; an empty one if there is none that can be read.
     fn read(path: &Path) -> Self {
         let bytes = read_bytes(path, &Limits::default()).ok();
@@ -85,15 +85,15 @@ impl Record {
 /// What all jobs share.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    pub plan: &'a Plan,
+    pub plan: &'a ExperimentPlan,
     pub config: &'a ExperimentConfig,
     pub control: Control<'a>,
 }
 
-impl Job {
+impl TrainingJob {
     /// What is known of it.
-    pub fn record(&self) -> Record {
-        Record::read(&self.record)
+    pub fn record(&self) -> RunRecord {
+        RunRecord::read(&self.record)
     }
 
     /// Whether it has been begun.
@@ -114,8 +114,8 @@ impl Job {
     /// predicted, which would be scored as if this run had predicted it. The record first: what it counts as predicted
     /// must be there.
     fn forget(&self) -> Result<()> {
-        if self.record() != Record::default() {
-            Record::default().write(&self.record)?;
+        if self.record() != RunRecord::default() {
+            RunRecord::default().write(&self.record)?;
         }
         match self.predictions.exists() {
             false => Ok(()),
@@ -181,7 +181,7 @@ impl Job {
             checkpoint,
             device,
             samples: context.plan.mark.samples,
-            split: self.fold.map(|_| Part::Validation),
+            split: self.fold.map(|_| SplitChoice::Validation),
             ..PredictConfig::new(&self.run, &self.predictions)
         };
         let name = if checkpoint == CheckpointChoice::Best { "best" } else { "last" };
@@ -221,7 +221,7 @@ impl Job {
         let evaluated = evaluate(&config, Control::default())?;
         let record = self.record();
         if !record.is_scored {
-            Record { is_scored: true, ..record }.write(&self.record)?;
+            RunRecord { is_scored: true, ..record }.write(&self.record)?;
         }
         Ok(evaluated)
     }
@@ -240,11 +240,11 @@ impl Job {
         for case in found.iter().take(MEASURED_CASES) {
             let file = DistributionFile::read(&case.path, &Limits::default())?;
             let start = Instant::now();
-            if file.description().kind == Kind::Deterministic && !categorical {
+            if file.description().kind == PredictionKind::Deterministic && !categorical {
                 drawing.samples = 1;
                 file.prediction()?;
             } else {
-                let draw = Draw::new(&file, 0, &Steering::default())?;
+                let draw = SampleSource::new(&file, 0, &Steering::default())?;
                 for block in blocks(0..drawing.samples, file.description().voxels()) {
                     draw.labels(block)?;
                 }

@@ -15,9 +15,9 @@ use crate::error::{Error, Result};
 use crate::toy::{ToySolution, solve_toy};
 use crate::work_folder::{is_begun, make_folder, write_file, write_images};
 use file::{Experiment, Toy};
-use finished::{Finished, Run};
+use finished::{Finished, ScoredRun};
 use job::Context;
-use plan::{ANOTHER, CONFIG, EXPERIMENT, Job, Plan};
+use plan::{ANOTHER, CONFIG, EXPERIMENT, ExperimentPlan, TrainingJob};
 use ssn_core::Control;
 use work::Done;
 
@@ -38,7 +38,7 @@ pub fn run_experiment(config: &ExperimentConfig, control: Control<'_>) -> Result
     if let Some(toy) = &experiment.toy {
         return run_toy(config, control, &experiment, toy, &text);
     }
-    let plan = Plan::new(config, experiment)?;
+    let plan = ExperimentPlan::new(config, experiment)?;
     let wanted = plan.wanted(&config.only)?;
     prepare(&plan, control)?;
     let context = Context { plan: &plan, config, control };
@@ -47,7 +47,7 @@ pub fn run_experiment(config: &ExperimentConfig, control: Control<'_>) -> Result
         write_file(&file, plan.config.as_bytes())?;
     }
     let jobs = (0..plan.rows.len()).flat_map(|number| plan.jobs(number));
-    let jobs: Vec<(Job, bool)> = jobs
+    let jobs: Vec<(TrainingJob, bool)> = jobs
         .map(|job| {
             let is_wanted = wanted[job.row] && plan.is_asked_for(&job);
             (job, is_wanted)
@@ -57,7 +57,7 @@ pub fn run_experiment(config: &ExperimentConfig, control: Control<'_>) -> Result
 }
 
 /// Writes the synthetic images, if there are to be any, and the config; all stay as they are in an experiment that goes on.
-fn prepare(plan: &Plan, control: Control<'_>) -> Result<()> {
+fn prepare(plan: &ExperimentPlan, control: Control<'_>) -> Result<()> {
     if plan.goes_on()? {
         return Ok(());
     }
@@ -75,9 +75,9 @@ fn write_results(mut done: Done<'_>, context: Context<'_>) -> Result<ExperimentO
         work::measure(&mut done, context);
     }
     let (plan, notes, outcome) = (context.plan, done.notes(context), done.outcome(context));
-    let mut of_rows: Vec<Vec<Run<'_>>> = plan.rows.iter().map(|_| vec![]).collect();
+    let mut of_rows: Vec<Vec<ScoredRun<'_>>> = plan.rows.iter().map(|_| vec![]).collect();
     for (job, evaluated) in done.scored {
-        of_rows[job.row].push(Run { job, record: job.record(), evaluated });
+        of_rows[job.row].push(ScoredRun { job, record: job.record(), evaluated });
     }
     let finish = |(row, runs)| Finished::new(row, runs, plan.mark.folds);
     let finished: Vec<Finished<'_>> =

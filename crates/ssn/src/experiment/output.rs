@@ -10,8 +10,8 @@ use ssn_eval::Evaluation;
 use ssn_eval::registry::{DSC, DSC_NOD, GED2, RATER_DIVERSITY, SAMPLE_DIVERSITY, ScoreKey, definition};
 use ssn_report::figures::{AblationAxes, AblationPoint, ablation_figure, png_from_svg};
 
-use super::finished::{Average, Finished, Run};
-use super::plan::Plan;
+use super::finished::{Average, Finished, ScoredRun};
+use super::plan::ExperimentPlan;
 use crate::error::{Error, Result};
 use crate::text;
 
@@ -54,7 +54,7 @@ fn found<'a>(row: &'a Finished<'_>, key: &str) -> Option<&'a Average> {
 }
 
 /// Both tables, as Markdown, with notes on what failed.
-pub fn markdown(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> String {
+pub fn markdown(plan: &ExperimentPlan, rows: &[Finished<'_>], failed: &[String]) -> String {
     let has_groups = rows.iter().any(|row| row.row.group.is_some());
     let has_seeds = rows.iter().any(|row| row.seeds.len() > 1);
     let names = |row: &Finished<'_>| {
@@ -129,7 +129,7 @@ pub fn markdown(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> String
 }
 
 /// What stands below the scores.
-fn explanation(plan: &Plan, rows: &[Finished<'_>], has_seeds: bool) -> String {
+fn explanation(plan: &ExperimentPlan, rows: &[Finished<'_>], has_seeds: bool) -> String {
     let cases = scored(rows).map_or(0, |row| row.cases);
     let counts = rows.iter().map(Finished::counts);
     let (raters, samples) = counts.fold((0, 0), |a, b| (a.0.max(b.0), a.1.max(b.1)));
@@ -207,7 +207,7 @@ pub fn csv(rows: &[Finished<'_>]) -> String {
 }
 
 /// The text of `results.json`.
-pub fn json(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> Result<String> {
+pub fn json(plan: &ExperimentPlan, rows: &[Finished<'_>], failed: &[String]) -> Result<String> {
     let rows = rows.iter().map(row).collect::<Result<Vec<Value>, _>>();
     let rows = rows.map_err(Error::internal)?;
     let all = json!({
@@ -234,7 +234,7 @@ fn row(finished: &Finished<'_>) -> Result<Value, serde_json::Error> {
     }))
 }
 
-fn run(run: &Run<'_>) -> Result<Value, serde_json::Error> {
+fn run(run: &ScoredRun<'_>) -> Result<Value, serde_json::Error> {
     let evaluation = &run.evaluated.evaluation;
     let mut figures = Map::new();
     for figure in &evaluation.figures {

@@ -28,7 +28,7 @@ pub const ANOTHER: &str = "another experiment, or this one with other settings, 
 const HEAD: &str = "# What the results in this folder depend on; `ssn run-experiment` compares it with what it is asked for.\n";
 
 /// What is to be done.
-pub struct Plan {
+pub struct ExperimentPlan {
     /// The folder for everything.
     pub out: PathBuf,
     /// What its results depend on, which marks the folder.
@@ -46,7 +46,7 @@ pub struct Plan {
 }
 
 /// One training.
-pub struct Job {
+pub struct TrainingJob {
     /// The row that it belongs to.
     pub row: usize,
     /// Its seed.
@@ -61,7 +61,7 @@ pub struct Job {
     pub(super) record: PathBuf,
 }
 
-impl Job {
+impl TrainingJob {
     /// The job of a row; `slug` is the name of the row's folders.
     pub fn new(out: &Path, row: usize, slug: &str, seed: u64, fold: Option<usize>) -> Self {
         let name = format!("seed{seed}{}", fold.map_or(String::new(), |fold| format!("-fold{fold}")));
@@ -71,13 +71,13 @@ impl Job {
     }
 
     /// What it is called.
-    pub fn label(&self, plan: &Plan) -> String {
+    pub fn label(&self, plan: &ExperimentPlan) -> String {
         let fold = self.fold.map_or(String::new(), |fold| format!(", fold {fold}"));
         format!("{}, seed {}{fold}", plan.rows[self.row].label(), self.seed)
     }
 }
 
-impl Plan {
+impl ExperimentPlan {
     /// Puts the file and the arguments together. Nothing is written.
     ///
     /// # Errors
@@ -146,17 +146,17 @@ impl Plan {
     }
 
     /// Every training of a row, seed by seed.
-    pub fn jobs(&self, number: usize) -> Vec<Job> {
+    pub fn jobs(&self, number: usize) -> Vec<TrainingJob> {
         let row = &self.rows[number];
         let folds: Vec<Option<usize>> =
             if self.mark.folds == 0 { vec![None] } else { (0..self.mark.folds).map(Some).collect() };
         let of_seed = |&seed: &u64| folds.iter().map(move |&fold| (seed, fold)).collect::<Vec<_>>();
         let jobs = row.seeds.iter().flat_map(of_seed);
-        jobs.map(|(seed, fold)| Job::new(&self.out, number, &row.slug(), seed, fold)).collect()
+        jobs.map(|(seed, fold)| TrainingJob::new(&self.out, number, &row.slug(), seed, fold)).collect()
     }
 
     /// Whether the seed of a training is asked for.
-    pub fn is_asked_for(&self, job: &Job) -> bool {
+    pub fn is_asked_for(&self, job: &TrainingJob) -> bool {
         self.rows[job.row].seeds.iter().take(self.seeds).any(|&seed| seed == job.seed)
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::file::Experiment;
-use super::plan::Plan;
+use super::plan::ExperimentPlan;
 use ssn_args::ExperimentConfig;
 
 fn experiments() -> Vec<PathBuf> {
@@ -33,7 +33,7 @@ fn every_experiment_of_the_repository_is_accepted() {
                 continue;
             }
             let rows = experiment.rows.len();
-            match Plan::new(&config, experiment) {
+            match ExperimentPlan::new(&config, experiment) {
                 Ok(plan) => assert_eq!(plan.rows.len(), rows),
                 Err(failure) => refused.push(failure.to_string()),
             }
@@ -67,7 +67,7 @@ fn rows_are_changed_by_the_reduced_version_and_the_command_line_in_this_order() 
     fs::write(&path, text).unwrap();
     let plan = |config: &ExperimentConfig| {
         let (experiment, _) = Experiment::read(&path).unwrap();
-        Plan::new(config, experiment).unwrap()
+        ExperimentPlan::new(config, experiment).unwrap()
     };
     let all = ExperimentConfig::new(&path);
     let full = plan(&ExperimentConfig { seeds: Some(9), ..all.clone() });
@@ -102,7 +102,7 @@ fn a_whole_name_asks_for_one_row_and_a_part_of_it_for_all_that_have_it() {
     let rows = [row("one", "rank 1"), row("one", "Rank 10"), row("all", "rank 1"), row("all", "rank 15")];
     fs::write(&path, format!("title = \"t\"\n[config.data]\npath = \"set\"\n{}", rows.concat())).unwrap();
     let (experiment, _) = Experiment::read(&path).unwrap();
-    let plan = Plan::new(&ExperimentConfig::new(&path), experiment).unwrap();
+    let plan = ExperimentPlan::new(&ExperimentConfig::new(&path), experiment).unwrap();
     for (only, wanted) in [
         (&[][..], [true, true, true, true]),
         (&["RANK 1"], [true, false, true, false]),

@@ -9,7 +9,7 @@ use ssn_eval::Evaluated;
 use ssn_eval::registry::GED2;
 
 use super::job::Context;
-use super::plan::Job;
+use super::plan::TrainingJob;
 use crate::error::{Error, ErrorKind, Result, of_panic};
 use crate::work_folder::stopped_work;
 
@@ -17,16 +17,16 @@ use crate::work_folder::stopped_work;
 #[derive(Default)]
 pub struct Done<'a> {
     /// Those that are scored, in the order of the table.
-    pub scored: Vec<(&'a Job, Evaluated)>,
+    pub scored: Vec<(&'a TrainingJob, Evaluated)>,
     /// Those that failed, with what to tell of each.
-    pub failed: Vec<(&'a Job, Error)>,
+    pub failed: Vec<(&'a TrainingJob, Error)>,
     /// Whether somebody asked to stop.
     pub is_stopped: bool,
 }
 
 impl<'a> Done<'a> {
     /// Notes that a job failed, and says so at once; being stopped is no failure.
-    fn note(&mut self, job: &'a Job, error: Error, context: Context<'_>) {
+    fn note(&mut self, job: &'a TrainingJob, error: Error, context: Context<'_>) {
         if error.kind == ErrorKind::Stopped {
             self.is_stopped = true;
             return;
@@ -39,7 +39,7 @@ impl<'a> Done<'a> {
 
     /// The sentences about what failed.
     pub fn notes(&self, context: Context<'_>) -> Vec<String> {
-        let note = |(job, failure): &(&Job, Error)| format!("{}: {failure}", job.label(context.plan));
+        let note = |(job, failure): &(&TrainingJob, Error)| format!("{}: {failure}", job.label(context.plan));
         self.failed.iter().map(note).collect()
     }
 
@@ -62,7 +62,7 @@ impl<'a> Done<'a> {
 ///
 /// # Errors
 /// When nothing could be done at all. What single jobs met is in what comes back.
-pub fn do_all<'a>(jobs: &'a [(Job, bool)], context: Context<'_>) -> Result<Done<'a>> {
+pub fn do_all<'a>(jobs: &'a [(TrainingJob, bool)], context: Context<'_>) -> Result<Done<'a>> {
     // Set here as well when a training or prediction says that it was stopped.
     let stopped = AtomicBool::new(false);
     let should_stop = || context.control.should_stop() || stopped.load(Ordering::Relaxed);
@@ -145,7 +145,7 @@ fn score_all<T>(jobs: Receiver<usize>, score: impl Fn(usize) -> Result<T>) -> Ve
 
 /// Measures what is scored, now that nothing else is computed.
 pub fn measure(done: &mut Done<'_>, context: Context<'_>) {
-    let jobs: Vec<&Job> = done.scored.iter().map(|(job, _)| *job).collect();
+    let jobs: Vec<&TrainingJob> = done.scored.iter().map(|(job, _)| *job).collect();
     for job in jobs {
         if let Err(failure) = job.measure(context) {
             done.note(job, failure, context);
@@ -154,7 +154,7 @@ pub fn measure(done: &mut Done<'_>, context: Context<'_>) {
 }
 
 /// A line about a training that was scored.
-fn told(job: &Job, evaluated: &Evaluated, context: Context<'_>) -> String {
+fn told(job: &TrainingJob, evaluated: &Evaluated, context: Context<'_>) -> String {
     let ged = evaluated.evaluation.last(GED2).and_then(|figure| figure.mean);
     let ged = ged.map_or(String::new(), |ged| format!(", GED² {ged:.4}"));
     format!("scored {}: {} cases{ged}", job.label(context.plan), evaluated.evaluation.cases)

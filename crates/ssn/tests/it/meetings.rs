@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use ssn::data::{DeviceChoice, LabelReading};
 use ssn::eval::evaluation::OtherTool;
-use ssn::eval::{Part, Predictions};
+use ssn::eval::{Predictions, SplitChoice};
 use ssn::io::{Image, Voxels, read, write};
 use ssn::prelude::*;
 use ssn::{CheckpointChoice, ErrorKind, ExportConfig, ExportFormat, export};
@@ -46,7 +46,11 @@ fn predict_to(model: &Path, out: PathBuf, data: &[&Path]) -> ssn::Result<PathBuf
 }
 
 /// Scores predictions; returns the mean DSC of every class in percent, the number of cases, and the warnings.
-fn scored(predictions: &Path, data: Option<&Path>, split: Option<Part>) -> (Vec<f64>, usize, Vec<String>) {
+fn scored(
+    predictions: &Path,
+    data: Option<&Path>,
+    split: Option<SplitChoice>,
+) -> (Vec<f64>, usize, Vec<String>) {
     let warnings = Mutex::new(vec![]);
     let watch = |event: Progress<'_>| {
         if let Progress::Warning(line) = event {
@@ -107,7 +111,7 @@ fn predictions_of_named_images_are_scored_with_the_label_values_of_the_run() {
     let reading = |run: &Path, out: &str| {
         let out = predict_to(run, lab.path(out), &[&data]).unwrap();
         (
-            scored(&out, None, Some(Part::All)).0,
+            scored(&out, None, Some(SplitChoice::All)).0,
             Predictions::open(&out).unwrap().about().labels.clone().unwrap(),
         )
     };
@@ -121,7 +125,7 @@ fn predictions_of_named_images_are_scored_with_the_label_values_of_the_run() {
     assert!(expected[0] > 40.0 && (found[1] - expected[0]).abs() < 25.0, "{expected:?} {found:?}");
     // A dataset that is named again is read in the same way, and so it is by way of a bundle.
     let out = lab.path("of-swapped");
-    assert_eq!(scored(&out, Some(&data), Some(Part::All)).0, found);
+    assert_eq!(scored(&out, Some(&data), Some(SplitChoice::All)).0, found);
     let bundle = lab.path("swapped.safetensors");
     let config = ExportConfig {
         model: swapped,
@@ -132,7 +136,7 @@ fn predictions_of_named_images_are_scored_with_the_label_values_of_the_run() {
     };
     export(&config).unwrap();
     let bundled = predict_to(&bundle, lab.path("of-bundle"), &[&data]).unwrap();
-    assert_eq!(scored(&bundled, None, Some(Part::All)).0, found);
+    assert_eq!(scored(&bundled, None, Some(SplitChoice::All)).0, found);
 }
 
 #[test]
@@ -153,7 +157,7 @@ fn inverted_masks_stay_inverted() {
     assert!(Predictions::open(&out).unwrap().about().labels.as_ref().unwrap().invert);
     // A run on the usual masks notices that those of another dataset mark what is outside.
     let out = predict_to(&run, lab.path("seen"), &[&lab.path("data")]).unwrap();
-    let (dice, _, warnings) = scored(&out, None, Some(Part::All));
+    let (dice, _, warnings) = scored(&out, None, Some(SplitChoice::All));
     assert!(dice[0] > 40.0 && warnings.is_empty(), "{dice:?} {warnings:?}");
 }
 
@@ -183,14 +187,14 @@ fn masks_of_0_and_255_are_read_for_a_bundle_that_does_not_know_them() {
     let lab = Lab::new([1, 32, 32], 2);
     let run = trained(&lab, "run", &[]);
     let out = predict_to(&run, lab.path("out"), &[&lab.path("data")]).unwrap();
-    let expected = scored(&out, None, Some(Part::All)).0;
+    let expected = scored(&out, None, Some(SplitChoice::All)).0;
     // As version 0.2 wrote it.
     let about = out.join("predictions.json");
     let text = fs::read_to_string(&about).unwrap();
     let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
     json.as_object_mut().unwrap().remove("labels").unwrap();
     fs::write(&about, json.to_string()).unwrap();
-    assert_eq!(scored(&out, None, Some(Part::All)).0, expected);
+    assert_eq!(scored(&out, None, Some(SplitChoice::All)).0, expected);
 }
 
 #[test]
@@ -202,7 +206,7 @@ fn cases_that_a_model_trained_on_are_not_scored_unasked() {
     let (_, cases, warnings) = scored(&out, None, None);
     assert_eq!(cases, 4, "six of ten are for training");
     assert!(warnings.iter().any(|line| line.contains("trained on 6 of the cases")), "{warnings:?}");
-    assert_eq!(scored(&out, None, Some(Part::All)).1, 10);
+    assert_eq!(scored(&out, None, Some(SplitChoice::All)).1, 10);
     // Copies elsewhere are known by their contents, for a bundle too.
     let copies = lab.path("copies");
     copy(&lab.path("data/images"), &copies, |value| value);
@@ -244,8 +248,8 @@ fn an_ensemble_of_folds_refuses_cases_that_a_member_trained_on() {
         "{}",
         refused.to_string()
     );
-    assert!(predict(&ensemble("out", Some(Part::Validation)), Control::default()).is_err());
-    predict(&ensemble("all", Some(Part::All)), Control::default()).unwrap();
+    assert!(predict(&ensemble("out", Some(SplitChoice::Validation)), Control::default()).is_err());
+    predict(&ensemble("all", Some(SplitChoice::All)), Control::default()).unwrap();
     // One fold alone predicts its validation cases, all of them new to it.
     let alone = predict_to(&first, lab.path("alone"), &[]).unwrap();
     assert_eq!(scored(&alone, None, None).2, Vec::<String>::new());

@@ -48,7 +48,7 @@ fn volumes(lab: &Lab) -> Vec<Volume> {
 fn assert_same_as_files(lab: &Lab, run: &TrainConfig, options: &PredictorOptions) {
     let out = run.out.with_extension(format!("files-{}-{}", options.ensemble.len(), options.tile.is_some()));
     let config = PredictConfig {
-        split: Some(ssn::eval::Part::All),
+        split: Some(ssn::eval::SplitChoice::All),
         ensemble: options.ensemble.clone(),
         tile: options.tile,
         device: options.device,

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use ssn_args::Part;
+use ssn_args::SplitChoice;
 use ssn_data::text::listed;
 use ssn_data::{Dataset, LabelPolicy, nearest};
 use ssn_eval::predictions::ABOUT_FILE;
-use ssn_eval::{About, CaseScores, Description, DistributionFile, ErrorKind, Found, Predictions};
+use ssn_eval::{About, CaseDescription, CaseScores, DistributionFile, ErrorKind, Found, Predictions};
 use ssn_io::Limits;
-use ssn_view::{CaseHeadline, Packing, Picture, Rater, ViewCase, package};
+use ssn_view::{CaseHeadline, Packing, Rater, StoredPicture, ViewCase, package};
 
 use crate::exit::Failure;
 use ssn_eval::evaluation::{check_classes, load_with_image, open, open_of, places, written_scores};
@@ -39,7 +39,7 @@ impl Gathered {
         data: Option<&Path>,
         packing: Packing,
     ) -> Result<Self, Failure> {
-        let found = chosen(ssn_eval::find(&[input.to_owned()])?, cases, input)?;
+        let found = chosen(ssn_eval::find_distribution_files(&[input.to_owned()])?, cases, input)?;
         let title = whole(input).file_name().unwrap_or_default().to_string_lossy().into_owned();
         let (dataset, note) = match dataset(input, data, &found) {
             Ok(Some((dataset, places))) => {
@@ -88,11 +88,11 @@ impl Gathered {
 fn material(
     dataset: &Dataset,
     place: usize,
-    about: &Description,
-) -> Result<(Option<Picture>, Vec<Rater>), Failure> {
+    about: &CaseDescription,
+) -> Result<(Option<StoredPicture>, Vec<Rater>), Failure> {
     let (case, maps) = load_with_image(dataset, place, about)?;
     let names = dataset.rater_names_of(&case, maps.len());
-    let picture = (case.channels > 0).then(|| Picture {
+    let picture = (case.channels > 0).then(|| StoredPicture {
         channels: channel_names(dataset, case.channels),
         color: dataset.is_color() && about.size[0] == 1,
         values: case.image,
@@ -130,8 +130,8 @@ fn chosen(found: Vec<Found>, names: &[String], input: &Path) -> Result<Vec<Found
 fn dataset(input: &Path, data: Option<&Path>, found: &[Found]) -> Result<Option<Placed>, Failure> {
     let classes = || found.first().map(|case| case.header.description.classes.clone()).unwrap_or_default();
     let (dataset, _) = match (data, about(input)?) {
-        (data, Some(about)) => open_of(&about, data, &classes(), Part::All)?,
-        (Some(data), None) => open(data, Part::All, None)?,
+        (data, Some(about)) => open_of(&about, data, &classes(), SplitChoice::All)?,
+        (Some(data), None) => open(data, SplitChoice::All, None)?,
         (None, None) => return Ok(None),
     };
     let dataset = dataset.with_labels(LabelPolicy::Optional);
