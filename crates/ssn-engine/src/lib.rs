@@ -68,11 +68,6 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Verb::Info => print(&json(&EngineInfo { cuda_part: ssn_cuda::is_built() })?),
         // What the dataset has is checked by `ssn` itself.
         Verb::Check(args) => ssn::check_config(&args.dataset).map_err(Failure::from),
-        Verb::Init(_)
-        | Verb::Prepare(_)
-        | Verb::Sample(_)
-        | Verb::Evaluate(_)
-        | Verb::Report(_)
-        | Verb::View(_) => Err(Failure::new(ErrorKind::Usage, "this verb needs no engine; call it as `ssn`")),
+        _ => Err(Failure::new(ErrorKind::Usage, "this verb needs no engine; call it as `ssn`")),
     }
 }

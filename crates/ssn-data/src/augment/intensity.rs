@@ -4,7 +4,7 @@ use ssn_core::Lattice;
 use ssn_core::random::{exp_nonpositive, fill_normals, ln_lanes};
 use ssn_core::simd::vectorized;
 
-use crate::augment::{Augmentation, PatchInfo};
+use crate::augment::PatchInfo;
 use crate::random::RandomStream;
 
 /// Values that are worked on together.
@@ -26,31 +26,31 @@ pub enum Intensity {
     Gamma(Vec<f32>),
 }
 
-/// Draws a change of intensity; `None` if the augmentation is spatial.
-pub(super) fn draw(
-    augmentation: &Augmentation,
+/// Draws a factor and a shift for each channel.
+pub(super) fn scaled_and_shifted(
+    deviation: f64,
+    [low, high]: [f64; 2],
     info: &PatchInfo,
     stream: &mut RandomStream,
-) -> Option<Intensity> {
-    match *augmentation {
-        Augmentation::ScaleAndShift { deviation, low, high, .. } => {
-            let mut channel = |_| {
-                let factor = 1.0 + deviation * stream.normal();
-                [factor as f32, stream.uniform_in(low, high) as f32]
-            };
-            Some(Intensity::Linear((0..info.channels).map(&mut channel).collect()))
-        }
-        Augmentation::Noise { low, high, .. } => {
-            let deviation = stream.uniform_in(low, high) as f32;
-            let seed = u64::from(stream.next_u32()) | u64::from(stream.next_u32()) << 32;
-            Some(Intensity::Noise { seed, deviation })
-        }
-        Augmentation::Gamma { low, high, .. } => {
-            let mut exponent = |_| stream.uniform_in(low.ln(), high.ln()).exp() as f32;
-            Some(Intensity::Gamma((0..info.channels).map(&mut exponent).collect()))
-        }
-        _ => None,
-    }
+) -> Intensity {
+    let mut channel = |_| {
+        let factor = 1.0 + deviation * stream.normal();
+        [factor as f32, stream.uniform_in(low, high) as f32]
+    };
+    Intensity::Linear((0..info.channels).map(&mut channel).collect())
+}
+
+/// Draws a deviation of noise, and its seed.
+pub(super) fn noisy(low: f64, high: f64, stream: &mut RandomStream) -> Intensity {
+    let deviation = stream.uniform_in(low, high) as f32;
+    let seed = u64::from(stream.next_u32()) | u64::from(stream.next_u32()) << 32;
+    Intensity::Noise { seed, deviation }
+}
+
+/// Draws an exponent for each channel.
+pub(super) fn with_gamma(low: f64, high: f64, info: &PatchInfo, stream: &mut RandomStream) -> Intensity {
+    let mut exponent = |_| stream.uniform_in(low.ln(), high.ln()).exp() as f32;
+    Intensity::Gamma((0..info.channels).map(&mut exponent).collect())
 }
 
 impl Intensity {

@@ -259,9 +259,35 @@ impl AugmentConfig {
             if !stream.chance(augmentation.probability()) {
                 continue;
             }
-            match intensity::draw(augmentation, info, stream) {
-                Some(intensity) => intensities.push(intensity),
-                None => changes.extend(spatial::draw(augmentation, info, stream)),
+            match *augmentation {
+                Augmentation::Flip { axis, .. } => changes.push(spatial::flipped(axis)),
+                Augmentation::Rot90 { .. } => changes.push(spatial::quarter_turn(info, stream)),
+                Augmentation::Rotate { degrees, tilt, .. } => {
+                    changes.push(spatial::rotated(degrees, tilt, info, stream));
+                }
+                Augmentation::Scale { low, high, .. } => {
+                    changes.push(spatial::scaled(low, high, info, stream))
+                }
+                Augmentation::CropAndResize { smallest, largest, .. } => {
+                    changes.push(spatial::crop(smallest, largest, info, stream));
+                }
+                Augmentation::RotateThenCrop { degrees, smallest, largest, .. } => {
+                    // Without a tilt, also of volumes.
+                    changes.push(spatial::rotated(degrees, 0.0, info, stream));
+                    changes.push(spatial::crop(smallest, largest, info, stream));
+                }
+                Augmentation::Elastic { cell, amplitude, .. } => {
+                    changes.push(SpatialTransform::Elastic(spatial::Elastic::draw(cell, amplitude, stream)));
+                }
+                Augmentation::ScaleAndShift { deviation, low, high, .. } => {
+                    intensities.push(intensity::scaled_and_shifted(deviation, [low, high], info, stream));
+                }
+                Augmentation::Noise { low, high, .. } => {
+                    intensities.push(intensity::noisy(low, high, stream))
+                }
+                Augmentation::Gamma { low, high, .. } => {
+                    intensities.push(intensity::with_gamma(low, high, info, stream));
+                }
             }
         }
         (changes, intensities)

@@ -7,7 +7,7 @@ use ssn_core::Lattice;
 use ssn_core::random::derive_seed;
 
 use crate::augment::perlin::PerlinNoise;
-use crate::augment::{Augmentation, Axis, PatchInfo};
+use crate::augment::{Axis, PatchInfo};
 use crate::random::RandomStream;
 
 /// x ↦ matrix · x + offset.
@@ -218,46 +218,41 @@ type Matrix = [[f64; 3]; 3];
 
 const IDENTITY: Matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
 
-/// The maps of a spatial change, in the order in which they happen to the image.
-pub(super) fn draw(
-    augmentation: &Augmentation,
+/// Mirrors along an axis.
+pub(super) fn flipped(axis: Axis) -> SpatialTransform {
+    linear(flip(axis))
+}
+
+/// Draws a turn by a multiple of 90° in the plane; of 180° if the patch is not square.
+pub(super) fn quarter_turn(info: &PatchInfo, stream: &mut RandomStream) -> SpatialTransform {
+    let square = info.size[1] == info.size[2];
+    linear(rot90(if square { 1 + stream.below(3) } else { 2 }))
+}
+
+/// Draws a rotation in the plane by up to `degrees`, and out of it by up to `tilt`.
+pub(super) fn rotated(
+    degrees: f64,
+    tilt: f64,
     info: &PatchInfo,
     stream: &mut RandomStream,
-) -> Vec<SpatialTransform> {
-    let linear = |matrix| SpatialTransform::Affine(AffineMap::new(matrix));
-    match *augmentation {
-        Augmentation::Flip { axis, .. } => vec![linear(flip(axis))],
-        Augmentation::Rot90 { .. } => {
-            let square = info.size[1] == info.size[2];
-            vec![linear(rot90(if square { 1 + stream.below(3) } else { 2 }))]
-        }
-        Augmentation::Rotate { degrees, tilt, .. } => {
-            let mut matrix = rotation([1, 2], angle(degrees, stream), info.spacing);
-            if !info.flat && tilt > 0.0 {
-                matrix = product(&matrix, &rotation([0, 2], angle(tilt, stream), info.spacing));
-                matrix = product(&matrix, &rotation([0, 1], angle(tilt, stream), info.spacing));
-            }
-            vec![linear(matrix)]
-        }
-        Augmentation::Scale { low, high, .. } => {
-            let step = 1.0 / stream.uniform_in(low.ln(), high.ln()).exp();
-            let along_d = if info.flat { 1.0 } else { step };
-            vec![linear([[along_d, 0.0, 0.0], [0.0, step, 0.0], [0.0, 0.0, step]])]
-        }
-        Augmentation::CropAndResize { smallest, largest, .. } => {
-            vec![crop(smallest, largest, info, stream)]
-        }
-        Augmentation::RotateThenCrop { degrees, smallest, largest, .. } => {
-            let rotated = linear(rotation([1, 2], angle(degrees, stream), info.spacing));
-            vec![rotated, crop(smallest, largest, info, stream)]
-        }
-        Augmentation::Elastic { cell, amplitude, .. } => {
-            vec![SpatialTransform::Elastic(Elastic::draw(cell, amplitude, stream))]
-        }
-        Augmentation::ScaleAndShift { .. } | Augmentation::Noise { .. } | Augmentation::Gamma { .. } => {
-            vec![]
-        }
+) -> SpatialTransform {
+    let mut matrix = rotation([1, 2], angle(degrees, stream), info.spacing);
+    if !info.flat && tilt > 0.0 {
+        matrix = product(&matrix, &rotation([0, 2], angle(tilt, stream), info.spacing));
+        matrix = product(&matrix, &rotation([0, 1], angle(tilt, stream), info.spacing));
     }
+    linear(matrix)
+}
+
+/// Draws an enlargement from `low` to `high`.
+pub(super) fn scaled(low: f64, high: f64, info: &PatchInfo, stream: &mut RandomStream) -> SpatialTransform {
+    let step = 1.0 / stream.uniform_in(low.ln(), high.ln()).exp();
+    let along_d = if info.flat { 1.0 } else { step };
+    linear([[along_d, 0.0, 0.0], [0.0, step, 0.0], [0.0, 0.0, step]])
+}
+
+fn linear(matrix: Matrix) -> SpatialTransform {
+    SpatialTransform::Affine(AffineMap::new(matrix))
 }
 
 fn angle(degrees: f64, stream: &mut RandomStream) -> f64 {
@@ -296,7 +291,12 @@ fn product(a: &Matrix, b: &Matrix) -> Matrix {
 }
 
 /// A random square of the slice, enlarged to the patch: neighboring voxels of the patch are `share` voxels apart.
-fn crop(smallest: usize, largest: usize, info: &PatchInfo, stream: &mut RandomStream) -> SpatialTransform {
+pub(super) fn crop(
+    smallest: usize,
+    largest: usize,
+    info: &PatchInfo,
+    stream: &mut RandomStream,
+) -> SpatialTransform {
     let [_, height, width] = info.size;
     let most = largest.min(width);
     let least = smallest.min(most);

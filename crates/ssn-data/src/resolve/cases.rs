@@ -1,50 +1,11 @@
 //! Cases that a layout found, and the numbers and names of their raters.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, RaterFiles, RaterMaps, Split};
-use crate::resolve::{Hint, words};
-use crate::text::{listed, natural_order};
-
-/// Rater by a number or a name; numbers come first, and names are in natural order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RaterKey {
-    Number(usize),
-    Name(String),
-}
-
-impl RaterKey {
-    /// Returns the rater that the end of a name stands for: `r2`, `2` or `alice`.
-    pub fn of(text: &str) -> Self {
-        Hint::Rater.number(text).map_or_else(|| Self::Name(text.to_lowercase()), Self::Number)
-    }
-
-    fn is_number(&self) -> bool {
-        match self {
-            Self::Number(_) => true,
-            Self::Name(name) => name.bytes().all(|byte| byte.is_ascii_digit()),
-        }
-    }
-}
-
-impl Ord for RaterKey {
-    fn cmp(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (Self::Number(a), Self::Number(b)) => a.cmp(b),
-            (Self::Number(_), Self::Name(_)) => Ordering::Less,
-            (Self::Name(_), Self::Number(_)) => Ordering::Greater,
-            (Self::Name(a), Self::Name(b)) => natural_order(a, b),
-        }
-    }
-}
-
-impl PartialOrd for RaterKey {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
+use crate::resolve::{Hint, RaterKey, words};
+use crate::text::listed;
 
 /// Case before its raters have numbers.
 #[derive(Debug, Clone, Default)]

@@ -59,7 +59,7 @@ const OTHER_PICTURES: [&str; 8] = [".bmp", ".gif", ".webp", ".jp2", ".pgm", ".pp
 /// Whether a name ends as those of pictures that are not read.
 pub fn is_other_picture(path: &Path) -> bool {
     let lower = name(path).to_lowercase();
-    OTHER_PICTURES.iter().any(|ending| lower.ends_with(ending))
+    Format::of(path).is_err() && OTHER_PICTURES.iter().any(|ending| lower.ends_with(ending))
 }
 
 /// Returns the shape `[c, d, h, w]` of an image as it is loaded.

@@ -8,14 +8,16 @@ mod align;
 mod cases;
 pub mod files;
 mod lexicon;
+mod raters;
 mod roles;
 mod tree;
 mod words;
 
 pub use align::{Align, CaseNames, NameMatch};
-pub use cases::{FoundCase, RaterKey, Raters, first_unique, kinds_note, patient, unique};
+pub use cases::{FoundCase, Raters, first_unique, kinds_note, patient, unique};
 pub use lexicon::Hint;
-pub use roles::{Role, channels_by_case, in_order, rater_of};
+pub use raters::{RaterKey, rater_of};
+pub use roles::{Role, channels_by_case, in_order};
 pub use tree::{Look, PartPath, Tree};
 pub use words::{
     BEFORE_RATER, BEHIND_CASE, channel_of, cuts, numbered, shared_ends, without_ends, without_kinds, words,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use crate::resolve::files::stem;
-use crate::resolve::{BEFORE_RATER, Hint, RaterKey, channel_of, cuts, numbered, without_kinds, words};
+use crate::resolve::{BEFORE_RATER, Hint, channel_of, cuts, numbered};
 use crate::text::natural_order;
 
 /// Content of a file of a case.
@@ -90,18 +90,6 @@ fn are_channels(files: &[PathBuf], labels: &[PathBuf]) -> bool {
     (alike || sets.keys().all(|id| labeled.contains(id))) && sets.values().any(|set| set.contains(&0))
 }
 
-/// Returns the rater of a label map by what follows the name of the image: `mask`, `mask_2`, `rater2` or `mask_anna`.
-pub fn rater_of(rest: &str) -> Option<RaterKey> {
-    let words = words(rest);
-    let is_labels = Hint::Labels.fits_one(&words) || Hint::Person.fits_one(&words);
-    let own = without_kinds(&words);
-    match own {
-        _ if !is_labels || Hint::Made.fits_one(&words) => None,
-        [] => Some(RaterKey::Number(0)),
-        own => Some(RaterKey::of(&own.concat())),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,22 +104,6 @@ mod tests {
         }
         for name in ["brainmask", "roi", "brain_mask", "sampling_mask"] {
             assert_eq!(Role::of(name), Role::Mask, "{name}");
-        }
-    }
-
-    #[test]
-    fn names_behind_images_are_raters() {
-        let name = |text: &str| Some(RaterKey::Name(text.to_owned()));
-        for (rest, expected) in [
-            ("mask", Some(RaterKey::Number(0))),
-            ("GT", Some(RaterKey::Number(0))),
-            ("mask_2", Some(RaterKey::Number(2))),
-            ("rater3", Some(RaterKey::Number(3))),
-            ("mask_Anna", name("anna")),
-            ("2", None),
-            ("t1", None),
-        ] {
-            assert_eq!(rater_of(rest), expected, "{rest}");
         }
     }
 }
