@@ -41,7 +41,7 @@ pub struct ExperimentConfig {
     /// Where to compute: auto (a GPU if there is one), cpu, cuda, or cuda:N for another GPU than the first.
     #[arg(long, default_value_t)]
     pub device: DeviceChoice,
-    /// Threads that prepare batches, as [`TrainConfig::workers`].
+    /// Threads that prepare batches, as [`TrainConfig::workers`](crate::TrainConfig::workers).
     #[arg(long, value_parser = count(0..=256))]
     #[arg(help = "Threads that prepare batches, as `ssn train` has them")]
     pub workers: Option<usize>,

@@ -598,6 +598,17 @@ impl Vessel {
 const LARGEST_LEVEL: f32 = 2.2;
 
 /// A rater of one case.
+///
+/// For lesions l = 1 … L and ρ = `correlation`, with standard normal a, a_l, b and b_l:
+///
+/// - style: spiky with probability `spiky`, for all lesions;
+/// - sight: g_l = √ρ·a + √(1−ρ)·a_l; lesion l is marked if g_l ≤ τ_l, which depends on its contrast: −0.7 … 0.7 for faint
+///   lesions, 3.1 for others;
+/// - level: e_l = √ρ·b + √(1−ρ)·b_l, cut off at ±2.2.
+///
+/// A voxel in direction u from the center of a marked lesion, at distance δ (1 is the border), is part of it if
+/// δ ≤ 1 + σ_l·e_l + \[spiky\]·s_l(u), with σ_l = 0.55 · rim_l and s_l(u) the length of the spike. With three classes, a darker
+/// core ends at δ/0.5 ≤ 1 + σ_l·e′_l, where e′_l shares b with e_l.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SyntheticRater {
     /// Whether the rater follows spikes.

@@ -75,3 +75,8 @@ pub struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guides/any-architecture.md")]
 pub struct AnyArchitecture;
+
+/// The Rust of the guides is compiled with the examples of this documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/rust.md")]
+pub struct RustGuide;

@@ -304,7 +304,7 @@ impl DistributionFile {
     ///
     /// # Errors
     /// When they disagree in classes or voxels, when the region is not in the image, and for
-    /// [`PredictionKind::Sampled`](crate::Kind::Sampled), which needs samples.
+    /// [`PredictionKind::Sampled`](crate::PredictionKind::Sampled), which needs samples.
     pub fn new(
         description: CaseDescription,
         distribution: LowRankNormal,
@@ -321,7 +321,7 @@ impl DistributionFile {
     /// `samples` `[m, v]`: the labels of the samples. `mask` `[v]` as in [`DistributionFile::new`].
     ///
     /// # Errors
-    /// Unless the kind is [`PredictionKind::Sampled`](crate::Kind::Sampled), there is at least one
+    /// Unless the kind is [`PredictionKind::Sampled`](crate::PredictionKind::Sampled), there is at least one
     /// sample, all have as many voxels as the region, and all labels have a name, and as [`DistributionFile::new`];
     /// For a mean of another length, or with a value that is not finite.
     pub fn sampled(
