@@ -101,7 +101,7 @@ pub fn map<T: Send>(
 /// Like [`map`], as a phase of work that may be stopped between two numbers.
 ///
 /// # Errors
-/// [`ErrorKind::Stopped`](ssn_io::ErrorKind::Stopped) if it was stopped before the last number.
+/// [`ErrorKind::Stopped`] if it was stopped before the last number.
 pub fn map_until<T: Send>(
     count: usize,
     phase: &Phase<'_>,
