@@ -222,13 +222,13 @@ mod tests {
     #[test]
     fn spreadsheets_run_no_cell_and_all_come_back() {
         let rows = [
-            texts(&["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@x", "'=y", "''-z", "-case", "'shell_quoted'"]),
+            texts(&["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@x", "'=y", "''-z", "-case", "'quoted'"]),
             texts(&["-0.5", "+3", "-1e-5", "-inf", "a=b", "1-2", "'", ""]),
         ];
         let text = csv_text(&rows);
         assert_eq!(
             text,
-            "'=cmd|' /C calc'!A0,'+1+1,'-2+3,'@x,''=y,'''-z,'-case,'shell_quoted'\n-0.5,+3,-1e-5,-inf,a=b,1-2,',\n"
+            "'=cmd|' /C calc'!A0,'+1+1,'-2+3,'@x,''=y,'''-z,'-case,'quoted'\n-0.5,+3,-1e-5,-inf,a=b,1-2,',\n"
         );
         assert!(csv_rows(&text).unwrap().into_iter().map(|row| row.cells).eq(rows));
     }

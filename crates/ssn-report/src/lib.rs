@@ -91,7 +91,7 @@ fn one_folder(
     report.page.headline(HeadlineScores::of(material, scores.as_ref(), &surveys).cards());
     if scores.is_none() {
         report.page.paragraph(&format!(
-            "These predictions were not scored yet: the numbers above are of the samples of this report. RunCurves `ssn evaluate {}`, \
+            "These predictions were not scored yet: the numbers above are of the samples of this report. Run `ssn evaluate {}`, \
              and then the report again.",
             material.predictions.root().display()
         ));
@@ -151,7 +151,7 @@ fn several_folders(
     let unscored: Vec<&str> = unscored.map(|(material, _)| material.name.as_str()).collect();
     if !unscored.is_empty() {
         report.page.paragraph(&format!(
-            "Not scored yet, so that the numbers are of the samples of this report: {}. RunCurves `ssn evaluate` on the folder, and then \
+            "Not scored yet, so that the numbers are of the samples of this report: {}. Run `ssn evaluate` on the folder, and then \
              the report again.",
             unscored.join(", ")
         ));
