@@ -328,13 +328,11 @@ impl<'de> Deserialize<'de> for BackboneConfig {
                         "torchscript" => torchscript = Some(map.next_value::<PathBuf>()?),
                         "features" => features = Some(map.next_value::<i64>()?),
                         name => {
-                            let names: Vec<String> = own::BUILT_IN
-                                .into_iter()
-                                .chain(registered())
-                                .map(|name| format!("`{name}`"))
-                                .collect();
-                            if !registered().contains(&name) {
-                                let names = names.join(", ");
+                            let known = registered();
+                            if !known.contains(&name) {
+                                let names =
+                                    own::BUILT_IN.into_iter().chain(known).map(|name| format!("`{name}`"));
+                                let names = names.collect::<Vec<_>>().join(", ");
                                 return Err(A::Error::custom(format!(
                                     "unknown field `{name}`, expected one of {names}"
                                 )));

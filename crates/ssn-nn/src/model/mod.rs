@@ -280,15 +280,17 @@ impl Model {
         let (backbone, head) = self.backbone_and_head()?;
         let pass = Pass { parts: &parts, size, layout: self.execution.layout(), mode };
         let features = backbone.forward(&pass)?;
-        let count = self.config.backbone.features();
-        let expected = [first.size()[0], count, output[0], output[1], output[2]];
-        let found = features.size();
-        let is_padded = space::is_padded(&features, count)?;
-        if found.len() != 5
-            || found[1] != count && !is_padded
-            || [found[0], found[2], found[3], found[4]] != [expected[0], output[0], output[1], output[2]]
-        {
-            return Err(NnError::shape("the feature map of the backbone", &found, format!("{expected:?}")));
+        let (b, f, [d, h, w], found) =
+            (first.size()[0], self.config.backbone.features(), output, features.size());
+        let fits = match *found {
+            [of_batch, channels, d_, h_, w_] if [of_batch, d_, h_, w_] == [b, d, h, w] => {
+                channels == f || space::is_padded(&features, f)?
+            }
+            _ => false,
+        };
+        if !fits {
+            let expected = format!("{:?}", [b, f, d, h, w]);
+            return Err(NnError::shape("the feature map of the backbone", &found, expected));
         }
         head.forward(&features, mask)
     }
