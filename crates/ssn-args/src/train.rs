@@ -39,14 +39,15 @@ pub struct TrainConfig {
     /// The folder of the new run.
     #[arg(long, default_value = "run")]
     pub out: PathBuf,
-    /// Go on with the run in this folder; only `data`, `time_limit`, `device`, `workers` and `allow_changed_data` count then.
+    /// Continue the run in this folder; only `data`, `time_limit`, `device`, `workers`, `allow_changed_data` and `settings` of
+    /// how long it trains and what it writes count then.
     #[arg(
         long,
-        help = "Go on with the run in this folder",
+        help = "Continue the run in this folder, longer with --set training.steps=N",
         value_name = "RUN",
         num_args = 0..=1,
         default_missing_value = "run",
-        conflicts_with_all = ["config", "preset", "settings", "seed", "fold", "out"]
+        conflicts_with_all = ["config", "preset", "seed", "fold", "out"]
     )]
     pub resume: Option<PathBuf>,
     /// Save and end after this time.

@@ -128,6 +128,23 @@ pub enum Verb {
     Import(ImportConfig),
     /// Show versions, CPU and GPUs, where libtorch is, and what CUDA lacks.
     Info,
+    /// Answer requests of another program, as of the Python package.
+    #[command(hide = true)]
+    Worker(WorkerArgs),
+}
+
+/// The arguments of the worker.
+#[derive(Debug, Clone, Args)]
+pub struct WorkerArgs {
+    /// The pipe that replies go to.
+    pub replies: PathBuf,
+}
+
+/// Returns the sentence of an error of arguments, without the usage that follows it on a terminal.
+pub fn sentence(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let first = text.split("\n\n").next().unwrap_or_default().trim();
+    first.strip_prefix("error: ").unwrap_or(first).to_owned()
 }
 
 /// The evaluation, and this process's share of it.

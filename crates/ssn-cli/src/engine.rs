@@ -3,6 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +13,19 @@ use ssn_eval::ErrorKind;
 /// The name of the other program.
 pub const ENGINE: &str = "ssn-engine";
 
+static PROGRAMS: OnceLock<PathBuf> = OnceLock::new();
+
+/// Sets the folder of the programs, for a process that is none of them.
+pub fn set_programs(folder: PathBuf) {
+    // It stays what it was at first.
+    let _ = PROGRAMS.set(folder);
+}
+
 /// Where the engine is: beside this program, and not this program itself.
 pub fn engine_path() -> Option<PathBuf> {
+    if let Some(folder) = PROGRAMS.get() {
+        return Some(folder.join(ENGINE)).filter(|path| path.is_file());
+    }
     let program = std::env::current_exe().ok()?.canonicalize().ok()?;
     let path = program.with_file_name(ENGINE);
     (path != program && path.is_file()).then_some(path)

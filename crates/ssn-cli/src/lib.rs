@@ -3,6 +3,7 @@
 //! `ssn` needs no libtorch: it parses, answers what it can, and hands the verbs that learn or predict to
 //! `ssn-engine`, which parses the same arguments with the same types.
 
+pub mod answer;
 pub mod args;
 pub mod engine;
 pub mod exit;
@@ -12,5 +13,6 @@ pub mod signals;
 pub mod threads;
 pub mod verbs;
 
+pub use answer::Answer;
 pub use args::{Cli, Verb};
 pub use exit::Failure;

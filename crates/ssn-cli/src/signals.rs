@@ -7,7 +7,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag;
@@ -17,10 +17,6 @@ use ssn_eval::ErrorKind;
 
 use crate::exit::Failure;
 use crate::progress;
-
-/// Set by a program that started this one and holds its standard input: the end of that is the end of the program, as when
-/// Python is killed or the kernel of a notebook restarts.
-const STOPS_WITH_STDIN: &str = "SSN_STOPS_WITH_STDIN";
 
 /// A flag that becomes true with the first signal. The user is told at once that work stops after this `item`.
 pub fn stop_flag(item: &'static str) -> Result<Arc<AtomicBool>, Failure> {
@@ -40,13 +36,6 @@ fn register(item: &'static str) -> io::Result<Arc<AtomicBool>> {
     // A closed terminal or a lost connection, unless `nohup` asked to go on.
     if !is_ignored(SIGHUP) {
         flag::register(SIGHUP, stop.clone())?;
-    }
-    if std::env::var_os(STOPS_WITH_STDIN).is_some() {
-        let stop = stop.clone();
-        std::thread::spawn(move || {
-            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-            stop.store(true, Ordering::Relaxed);
-        });
     }
     if launched.is_none_or(|launched| launched.rank == 0) {
         // Nothing can be written where a signal is handled; this thread waits for it.

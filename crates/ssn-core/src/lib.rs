@@ -40,7 +40,7 @@ pub mod simd;
 pub mod space;
 pub mod summary;
 
-pub use distribution::{LowRankNormal, Values};
+pub use distribution::{LowRankNormal, MAX_PARAMETER, Values};
 pub use error::{CoreError, Result};
 pub use labels::{BitPlanes, LabelMap};
 pub use lattice::{Lattice, Window};

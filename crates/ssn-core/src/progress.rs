@@ -2,8 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use serde::Serialize;
+
 /// What work reports. Phases may lie inside each other, as a validation in a training, and beside each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Progress<'a> {
     /// A phase begins.
     Begin {
@@ -44,7 +47,7 @@ pub enum Progress<'a> {
 }
 
 /// A phase, unlike any other of the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct PhaseId(u64);
 
 /// The callback. Threads share it.

@@ -4,16 +4,12 @@ use std::fmt::Write;
 
 use serde_json::json;
 use ssn::{ExportConfig, ExportFormat, ImportConfig, export};
-use ssn_cli::args::Global;
-use ssn_cli::exit::{Failure, json, print};
+use ssn_cli::{Answer, Failure};
 use ssn_nn::HeadConfig;
 
 /// Runs `ssn export`.
-pub fn run(config: &ExportConfig, global: &Global) -> Result<(), Failure> {
+pub fn answer(config: &ExportConfig) -> Result<Answer, Failure> {
     let exported = export(config)?;
-    if global.json {
-        return print(&json(&exported)?);
-    }
     let (about, [d, h, w]) = (&exported.about, exported.patch);
     let mut text = format!(
         "model       {}\nparameters  {}\nchannels    {}\nclasses     {}\n",
@@ -25,11 +21,12 @@ pub fn run(config: &ExportConfig, global: &Global) -> Result<(), Failure> {
     if config.format == ExportFormat::TorchScript {
         text += &format!("input       [1, {}, {d}, {h}, {w}]\n", about.channels.len());
     }
-    print(&(text + &format!("written     {}\n", exported.written.display())))
+    text += &format!("written     {}\n", exported.written.display());
+    Answer::new(text, &exported)
 }
 
 /// Runs `ssn import`.
-pub fn import(config: &ImportConfig, global: &Global) -> Result<(), Failure> {
+pub fn import_answer(config: &ImportConfig) -> Result<Answer, Failure> {
     let [channels, classes] = [&config.channels, &config.classes].map(|names| match names.as_slice() {
         [] => String::new(),
         names => format!(" ({})", names.join(", ")),
@@ -37,17 +34,14 @@ pub fn import(config: &ImportConfig, global: &Global) -> Result<(), Failure> {
     let imported = ssn::import(config)?;
     let (model, report) = (imported.model.config(), &imported.report);
     let parameters = imported.model.parameters().count();
-    if global.json {
-        let answer = json!({
-            "model": model,
-            "parameters": parameters,
-            "matched": report.matched.len(),
-            "missing": report.missing,
-            "unexpected": report.unexpected,
-            "written": config.out,
-        });
-        return print(&format!("{answer:#}\n"));
-    }
+    let json = json!({
+        "model": model,
+        "parameters": parameters,
+        "matched": report.matched.len(),
+        "missing": report.missing,
+        "unexpected": report.unexpected,
+        "written": config.out,
+    });
     let kind = match model.head {
         HeadConfig::Stochastic(head) => format!("stochastic, rank {}", head.rank),
         HeadConfig::Deterministic | HeadConfig::Identity => "deterministic".to_owned(),
@@ -69,5 +63,5 @@ pub fn import(config: &ImportConfig, global: &Global) -> Result<(), Failure> {
     if config.channels.is_empty() {
         text += "`ssn predict` takes it if its channels and classes have names: --channels and --classes.\n";
     }
-    print(&text)
+    Answer::new(text, &json)
 }

@@ -23,15 +23,19 @@ mod predict;
 mod ranks;
 mod toy;
 mod train;
+mod worker;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use ssn::ErrorKind;
+use ssn::training::run::Event;
+use ssn::{Control, ErrorKind};
+use ssn_cli::args::Global;
 use ssn_cli::engine::EngineInfo;
 use ssn_cli::exit::{json, print};
-use ssn_cli::{Cli, Failure, Verb};
+use ssn_cli::verbs::watched;
+use ssn_cli::{Answer, Cli, Failure, Verb};
 
 /// Runs the verb of the command line, and ends the process.
 pub fn main() -> ExitCode {
@@ -58,16 +62,29 @@ pub fn main_with(register: impl FnOnce() -> ssn::nn::Result<()>) -> ExitCode {
 fn run(cli: &Cli) -> Result<(), Failure> {
     ssn::training::warm_up_vector_math();
     match &cli.verb {
-        Verb::Demo(args) => demo::run(args, &cli.global),
-        Verb::Toy(args) => toy::run(args, &cli.global),
-        Verb::Train(args) => train::run(args, &cli.global),
-        Verb::Predict(args) => predict::run(args, &cli.global),
-        Verb::RunExperiment(args) => experiment::run(args, &cli.global),
-        Verb::Export(args) => export::run(args, &cli.global),
-        Verb::Import(args) => export::import(args, &cli.global),
+        Verb::Worker(args) => worker::run(&args.replies),
         Verb::Info => print(&json(&EngineInfo { cuda_part: ssn_cuda::is_built() })?),
         // What the dataset has is checked by `ssn` itself.
         Verb::Check(args) => ssn::check_config(&args.dataset).map_err(Failure::from),
+        verb => watched(cli, |control| answer(verb, &cli.global, control, |_| {})),
+    }
+}
+
+/// Runs a verb; `listener` gets the events of a training.
+fn answer(
+    verb: &Verb,
+    global: &Global,
+    control: Control<'_>,
+    listener: impl FnMut(&Event),
+) -> Result<Answer, Failure> {
+    match verb {
+        Verb::Demo(args) => demo::answer(args, control),
+        Verb::Toy(args) => toy::answer(args, control),
+        Verb::Train(args) => train::answer(args, control, listener),
+        Verb::Predict(args) => predict::answer(args, global, control),
+        Verb::RunExperiment(args) => experiment::answer(args, control),
+        Verb::Export(args) => export::answer(args),
+        Verb::Import(args) => export::import_answer(args),
         _ => Err(Failure::new(ErrorKind::Usage, "this verb needs no engine; call it as `ssn`")),
     }
 }

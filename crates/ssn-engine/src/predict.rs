@@ -3,39 +3,34 @@
 use serde_json::json;
 use ssn::{Control, Phases, PredictConfig, Predicted, predict};
 use ssn_cli::args::Global;
-use ssn_cli::exit::print;
-use ssn_cli::{Failure, progress, shard, signals};
+use ssn_cli::{Answer, Failure, shard};
 
 /// Runs the verb.
-pub fn run(config: &PredictConfig, global: &Global) -> Result<(), Failure> {
-    let (stop, show) = (signals::stop_flag("tile")?, progress::show(global.quiet));
+pub fn answer(config: &PredictConfig, global: &Global, control: Control<'_>) -> Result<Answer, Failure> {
     let shard = shard::choose(config.shard, global.quiet, global.json);
     let prints_json = shard::prints_json(config.shard);
     let config = PredictConfig { shard: Some(shard), ..config.clone() };
-    let Predicted { model, made, kept, index, seconds, phases, .. } =
-        predict(&config, Control { progress: &show, stop: &stop })?;
-    if global.json && !prints_json {
-        return Ok(());
-    }
-    print(&if global.json {
-        let mut json = json!({
-            "predicted": made, "kept": kept, "index": index.as_ref().ok(), "seconds": seconds, "phases": phases
-        });
-        if let Err(waiting) = index {
+    let Predicted { model, made, kept, index, seconds, phases, .. } = predict(&config, control)?;
+    let mut json = json!({
+        "predicted": made, "kept": kept, "index": index.as_ref().ok(), "seconds": seconds, "phases": phases
+    });
+    let index = match index {
+        Ok(index) => index.display().to_string(),
+        Err(waiting) => {
             json["shards"] = json!(waiting);
+            format!("{waiting}; the last one writes it")
         }
-        format!("{json:#}\n")
-    } else {
-        let kept = if kept == 0 { String::new() } else { format!(", {kept} were there") };
-        let index = match index {
-            Ok(index) => index.display().to_string(),
-            Err(waiting) => format!("{waiting}; the last one writes it"),
-        };
-        format!(
-            "model       {model}\npredicted   {made} cases in {seconds:.1} s{kept}\n{}\nindex       {index}\n",
-            line(&phases)
-        )
-    })
+    };
+    let kept = if kept == 0 { String::new() } else { format!(", {kept} were there") };
+    let text = format!(
+        "model       {model}\npredicted   {made} cases in {seconds:.1} s{kept}\n{}\nindex       {index}\n",
+        line(&phases)
+    );
+    let mut answer = Answer::new(text, &json)?;
+    if !prints_json {
+        answer.json = None;
+    }
+    Ok(answer)
 }
 
 /// Where the time went.

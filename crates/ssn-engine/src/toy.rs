@@ -1,17 +1,10 @@
 //! `ssn toy`: the paper's toy problem.
 
-use ssn::{Control, ToyProblem, solve_toy};
-use ssn_cli::args::Global;
-use ssn_cli::exit::print;
-use ssn_cli::{Failure, progress};
+use ssn::{Control, ToyProblem, ToySolution, solve_toy};
+use ssn_cli::{Answer, Failure};
 
 /// Runs the verb.
-pub fn run(problem: &ToyProblem, global: &Global) -> Result<(), Failure> {
-    let show = progress::show(global.quiet);
-    let solution = solve_toy(problem, Control { progress: &show, ..Control::default() })?;
-    print(&if global.json {
-        solution.json
-    } else {
-        format!("{}Figure: {}\n", solution.table, solution.figure.display())
-    })
+pub fn answer(problem: &ToyProblem, control: Control<'_>) -> Result<Answer, Failure> {
+    let ToySolution { json, table, figure } = solve_toy(problem, control)?;
+    Ok(Answer::of_json(format!("{table}Figure: {}\n", figure.display()), Some(json)))
 }

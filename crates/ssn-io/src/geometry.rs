@@ -28,6 +28,13 @@ impl Default for Geometry {
     }
 }
 
+impl Geometry {
+    /// Returns the geometry of voxels at a distance along `d, h, w`, along the axes of the world.
+    pub fn of_spacing([d, h, w]: [f64; 3]) -> Self {
+        Self { spacing: [w, h, d], ..Self::default() }
+    }
+}
+
 /// How far two geometries may differ and still be taken for the same.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tolerance {

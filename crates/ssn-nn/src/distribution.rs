@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::ops::Range;
 
+use ssn_core::MAX_PARAMETER;
 use tch::{Kind, Tensor};
 
 use crate::error::{NnError, Result};
@@ -71,6 +72,14 @@ impl LowRankNormalTensors {
         let diagonal = self.diagonal.f_mul(&mask)? + epsilon;
         let factor = self.factor.f_mul(&mask.f_unsqueeze(1)?)?;
         Ok(Self { mean: self.mean, diagonal, factor })
+    }
+
+    /// Limits variances to the largest that a distribution may have, [`MAX_PARAMETER`]: labels are as random with more.
+    ///
+    /// A network can return infinite ones for images unlike those that it learned, such as a nearly constant slice.
+    pub fn limited(self) -> Result<Self> {
+        let diagonal = self.diagonal.f_clamp_max(f64::from(MAX_PARAMETER))?;
+        Ok(Self { diagonal, ..self })
     }
 
     /// The distribution of a single image repeated for a batch of `b`, sharing memory.

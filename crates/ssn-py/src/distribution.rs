@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use numpy::{PyReadonlyArrayDyn, PyReadwriteArrayDyn};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use rayon::prelude::*;
 use ssn_core::modes::canonicalize;
 use ssn_core::{LowRankNormal, SampleSummary, Sampler, Steering, Values};
@@ -15,7 +16,7 @@ use ssn_eval::{
     CaseDescription, DistributionFile, ModelId, PredictionKind, PredictionRule, Region, SampleSource,
     StoredImage, StoredPrecision, blocks, case_seed, predict_labels,
 };
-use ssn_io::{Geometry, Limits};
+use ssn_io::Limits;
 
 use crate::convert::{exception, not_a_slice, shape};
 use crate::image::geometry;
@@ -57,11 +58,7 @@ pub struct Distribution {
 impl From<DistributionFile> for Distribution {
     fn from(file: DistributionFile) -> Self {
         let about = file.description();
-        let Geometry { spacing, origin, direction } = about.geometry;
-        let row = |row: usize| {
-            let [i, j, k] = [0, 1, 2].map(|axis| direction[row][axis] * spacing[axis]);
-            [i, j, k, origin[row]]
-        };
+        let [i, j, k] = about.geometry.affine();
         Self {
             case: about.case.clone(),
             classes: about.classes.clone(),
@@ -73,7 +70,7 @@ impl From<DistributionFile> for Distribution {
             size: about.size,
             region: (about.region.start, about.region.size),
             spacing: about.has_spacing().then(|| about.spacing()),
-            affine: [row(0), row(1), row(2), [0.0, 0.0, 0.0, 1.0]],
+            affine: [i, j, k, [0.0, 0.0, 0.0, 1.0]],
             channels: file.distribution().classes(),
             rank: file.distribution().rank(),
             stored_samples: file.sample_count(),
@@ -105,6 +102,21 @@ impl Distribution {
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let file = work::run(py, move |_| DistributionFile::read(&path, &Limits::default()))?;
         Ok(file.map_err(exception)?.into())
+    }
+
+    /// Reads the bytes of a file.
+    #[staticmethod]
+    fn of_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+        let bytes = bytes.to_vec();
+        let file = work::run(py, move |_| DistributionFile::of_bytes(bytes, &Limits::default()))?;
+        Ok(file.map_err(exception)?.into())
+    }
+
+    /// Returns the bytes of its file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let file = self.file.clone();
+        let bytes = work::run(py, move |_| file.to_bytes())?.map_err(exception)?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// A distribution of the logits of a whole image.
@@ -141,7 +153,7 @@ impl Distribution {
             classes,
             kind: PredictionKind::Stochastic,
             size,
-            geometry: geometry(spacing, affine),
+            geometry: geometry(spacing, affine)?,
             network_grid: None,
             region: Region::whole(size),
             model: ModelId { sha256: String::new(), name: "Python".to_owned() },

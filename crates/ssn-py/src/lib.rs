@@ -8,6 +8,7 @@ mod convert;
 mod distribution;
 mod image;
 mod score;
+mod verb;
 mod work;
 
 use pyo3::prelude::*;
@@ -17,9 +18,9 @@ mod _ssn {
     #[pymodule_export]
     use super::distribution::Distribution;
     #[pymodule_export]
-    use super::image::write_image;
-    #[pymodule_export]
     use super::score::score;
+    #[pymodule_export]
+    use super::verb::run_verb;
 
     #[pymodule_export]
     const CLASS_COLORS: [[u8; 3]; 7] = ssn_core::labels::CLASS_COLORS;

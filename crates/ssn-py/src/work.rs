@@ -7,6 +7,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use ssn_core::{Control, Progress};
 
 /// The threads of this process.
 static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
@@ -14,31 +15,80 @@ static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 /// How often Ctrl-C is looked for.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// What work sends.
+enum Message<T> {
+    /// An event of progress, as JSON.
+    Progress(String),
+    Done(T),
+}
+
 /// Does work on all cores. After Ctrl-C its result is not waited for; the flag that it is given then becomes true.
 pub fn run<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> PyResult<T> {
-    let (sender, mut receiver) = mpsc::channel();
-    let cancelled = Arc::new(AtomicBool::new(false));
-    let flag = cancelled.clone();
-    pool()?.spawn(move || drop(sender.send(work(&flag))));
+    let (sender, receiver) = mpsc::channel();
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    pool()?.spawn(move || drop(sender.send(Message::Done(work(&flag)))));
+    receive(py, receiver, &stop, |_| Ok(()), false)
+}
+
+/// Does work on all cores; `on_progress` gets its events as JSON. Ctrl-C, or an error of `on_progress`, stops the work and waits until
+/// it has ended in order; Ctrl-C again does not wait.
+pub fn run_watched<T: Send + 'static>(
+    py: Python<'_>,
+    on_progress: &Bound<'_, PyAny>,
+    work: impl FnOnce(Control<'_>) -> T + Send + 'static,
+) -> PyResult<T> {
+    let (sender, receiver) = mpsc::channel();
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    pool()?.spawn(move || {
+        let events = Mutex::new(sender.clone());
+        let progress = |event: Progress<'_>| {
+            if let Ok(json) = serde_json::to_string(&event) {
+                let _ = events.lock().unwrap_or_else(PoisonError::into_inner).send(Message::Progress(json));
+            }
+        };
+        let done = work(Control { progress: &progress, stop: &flag });
+        drop(sender.send(Message::Done(done)));
+    });
+    receive(py, receiver, &stop, |json| on_progress.call1((json,)).map(drop), true)
+}
+
+/// Waits for the end of work, and looks for Ctrl-C meanwhile. If it `waits`, stopped work ends before its error is returned.
+fn receive<T: Send>(
+    py: Python<'_>,
+    mut receiver: mpsc::Receiver<Message<T>>,
+    stop: &AtomicBool,
+    mut on_progress: impl FnMut(String) -> PyResult<()>,
+    waits: bool,
+) -> PyResult<T> {
+    let mut broken = None;
     loop {
         let result;
         (receiver, result) = py.detach(move || {
             let result = receiver.recv_timeout(LOOK);
             (receiver, result)
         });
-        match result {
-            Ok(result) => return Ok(result),
-            Err(mpsc::RecvTimeoutError::Timeout) => {
-                py.check_signals().inspect_err(|_| cancelled.store(true, Ordering::Relaxed))?;
-            }
+        let looked = match result {
+            Ok(Message::Done(done)) => return broken.map_or(Ok(done), Err),
+            Ok(Message::Progress(json)) if broken.is_none() => on_progress(json),
+            Ok(Message::Progress(_)) => Ok(()),
+            Err(mpsc::RecvTimeoutError::Timeout) => py.check_signals(),
             Err(mpsc::RecvTimeoutError::Disconnected) => {
                 return Err(PyRuntimeError::new_err(
                     "a defect of the package: the work ended without a result",
                 ));
             }
+        };
+        if let Err(error) = looked {
+            stop.store(true, Ordering::Relaxed);
+            if !waits || broken.is_some() {
+                return Err(error);
+            }
+            broken = Some(error);
         }
     }
 }

@@ -8,9 +8,9 @@ import threading
 
 import numpy as np
 import pytest
+from conftest import command
 
 import ssn
-from ssn import _program
 
 
 def test_parameters_come_back(make):
@@ -89,7 +89,7 @@ def test_a_file_has_the_samples_of_the_command(make, space, tmp_path):
     ours = d.sample(5, seed=3, temperature=1.2, class_scale={"b": 2.0})
     assert np.array_equal(ours, back.sample(5, seed=3, temperature=1.2, class_scale={"b": 2.0}))
     options = ["--samples", "5", "--seed", "3", "--temperature", "1.2", "--class-scale", "b=2", "--format", "nrrd"]
-    _program.run(["sample", path, "--out", tmp_path / "out", *options, "--quiet"])
+    command(["sample", path, "--out", tmp_path / "out", *options, "--quiet"])
     for index, map_ in enumerate(ours):
         assert np.array_equal(nrrd(tmp_path / "out" / f"case7_sample_{index}.nrrd").ravel(), map_.ravel())
     assert list(ssn.load_all(tmp_path)) == ["case7"]
@@ -111,13 +111,13 @@ def test_wrong_input_is_named(make, tmp_path):
     nan = mean.copy()
     nan[1, 2, 3] = np.nan
     for error, text, call in [
-        (ValueError, "mean[25] is NaN", lambda: ssn.LowRankNormal(nan[:, 2:3, :] * np.ones((1, 2, 1), "f4"))),
+        (ValueError, "mean is nan at [1, 0, 3]", lambda: ssn.LowRankNormal(nan[:, 2:3, :] * np.ones((1, 2, 1), "f4"))),
         (ValueError, "mean has the shape", lambda: ssn.LowRankNormal(mean[0])),
         (ValueError, "mean has the shape", lambda: ssn.LowRankNormal(np.zeros((2, 0, 4)))),
         (ValueError, "factor has the shape", lambda: ssn.LowRankNormal(mean, mean, factor[:, :2])),
         (ValueError, "diagonal has the shape", lambda: ssn.LowRankNormal(mean, mean[:2], factor)),
         (ValueError, "the order is mean, diagonal, factor", lambda: ssn.LowRankNormal(mean, factor, mean)),
-        (ValueError, "diagonal[0] is", lambda: ssn.LowRankNormal(mean, np.full_like(mean, -1.0), factor)),
+        (ValueError, "diagonal is -1.0 at [0, 0, 0]", lambda: ssn.LowRankNormal(mean, np.full_like(mean, -1.0), factor)),
         (ValueError, "mask has the shape", lambda: ssn.LowRankNormal(mean, mask=np.ones((3, 3)))),
         (ValueError, "3 different names are needed", lambda: ssn.LowRankNormal(mean, classes=["a"])),
         (ValueError, "3 different names are needed", lambda: ssn.LowRankNormal(mean, classes=["a", "b", "b"])),
@@ -127,7 +127,7 @@ def test_wrong_input_is_named(make, tmp_path):
         (ValueError, "both given", lambda: ssn.LowRankNormal(mean, spacing=1, affine=np.eye(4))),
         (TypeError, "masked array", lambda: ssn.LowRankNormal(np.ma.masked_array(mean, mean > 0))),
         (ValueError, "mean has the shape ()", lambda: ssn.LowRankNormal(1.0)),
-        (ValueError, "mean[0] is inf", lambda: ssn.LowRankNormal(np.full((2, 3, 3), 1e39))),
+        (ValueError, "mean is inf at [0, 0, 0]", lambda: ssn.LowRankNormal(np.full((2, 3, 3), 1e39))),
         (TypeError, "mean holds complex64", lambda: ssn.LowRankNormal(mean.astype(np.complex64))),
         (TypeError, "mean is a str", lambda: ssn.LowRankNormal("mean")),
         (TypeError, "mean is a NoneType", lambda: ssn.LowRankNormal(None)),
@@ -141,6 +141,7 @@ def test_wrong_input_is_named(make, tmp_path):
         (TypeError, "class_scale is 2.0", lambda: d.sample(1, class_scale=2.0)),
         (ValueError, "mode_weights names 7", lambda: d.sample(1, mode_weights={7: 1.0})),
         (ValueError, "temperature", lambda: d.sample(1, temperature=np.inf)),
+        (ValueError, "temperature is -1.0", lambda: d.sample(1, temperature=-1)),
         (ValueError, "class_scale names 'x'", lambda: d.sample(1, class_scale={"x": 1})),
         (ValueError, "mode_weights has length 1", lambda: d.sample(1, mode_weights=[1])),
         (ValueError, "rule is", lambda: d.prediction("other")),
@@ -244,10 +245,12 @@ def test_the_viewer_is_a_page(make, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     page = make(2, (16, 16)).view()
-    assert opened == [page.as_uri()] and "<html" in page.read_text(encoding="utf-8")
+    assert opened == [page.path.as_uri()] and "<html" in page.path.read_text(encoding="utf-8")
+    assert len(page._repr_html_()) < 1000
 
 
 def test_the_command_comes_with_the_package():
-    assert f"ssn {ssn.__version__}" in _program.run(["--version"])
-    with pytest.raises(ValueError, match="unexpected argument|unrecognized"):
-        _program.run(["sample", "--no-such-option"])
+    assert f"ssn {ssn.__version__}" in command(["--version"])
+    with pytest.raises(subprocess.CalledProcessError) as raised:
+        command(["sample", "--no-such-option"])
+    assert raised.value.returncode == 2 and "--no-such-option" in raised.value.stderr

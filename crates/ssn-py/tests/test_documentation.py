@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import ENGINE
 
 import ssn
 
@@ -53,11 +54,37 @@ def test_the_export_of_a_network_runs(tmp_path, monkeypatch):
     assert (tmp_path / "net.pt").exists()
 
 
+TYPES = """
+from collections.abc import Sequence
+from typing import Any
+import numpy as np
+import ssn
+
+image: np.ndarray = np.zeros((8, 8))
+images: Sequence[np.ndarray] = []
+
+
+def check() -> None:
+"""
+
+
+@pytest.mark.parametrize("page", ["python-train", "python-predict"])
+def test_types_of_the_guides(page, tmp_path):
+    mypy = pytest.importorskip("mypy.api")
+    blocks = re.findall(r"```python(?: no_run)?\n(.*?)```", (DOCS / f"guides/{page}.md").read_text(encoding="utf-8"), re.S)
+    assert blocks
+    lines = "\n".join(blocks).replace("def on_event(event):", "def on_event(event: ssn.Event) -> Any:").splitlines()
+    lines = ["    " + line for line in lines if line != "import ssn"]
+    (tmp_path / "guide.py").write_text(TYPES + "\n".join(lines) + "\n", encoding="utf-8")
+    said, _, code = mypy.run(["--strict", "--ignore-missing-imports", "--cache-dir", str(tmp_path / "cache"), str(tmp_path / "guide.py")])
+    assert code == 0, said
+
+
 def test_the_guide_runs(tmp_path, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python( no_run)?\n(.*?)```", (DOCS / "guides/python.md").read_text(encoding="utf-8"), re.S)
-    assert len(blocks) >= 4
+    assert len(blocks) >= 3
     names: dict = {}
     for no_run, block in blocks:
         program = compile(block, "python.md", "exec")
@@ -73,3 +100,7 @@ def test_the_notebook_runs(tmp_path, monkeypatch):
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()
     printed = "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", []))
     assert "1.0 of the labels are the same" in printed and "case_sample_2" in printed
+    if ENGINE.is_file():
+        shown = "".join("".join(output.get("data", {}).get("text/html", "")) for cell in notebook.cells for output in cell.get("outputs", []))
+        assert "150/150" in printed and "<ssn.Run" in printed and "ssn-views/case23.html" in shown
+        assert (tmp_path / "ssn-views/case23.html").is_file()

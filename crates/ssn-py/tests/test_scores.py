@@ -1,11 +1,13 @@
+import copy
 import csv
 import itertools
+import pickle
 
 import numpy as np
 import pytest
+from conftest import command
 
 import ssn
-from ssn import _program
 
 
 def blobs(rng, count, size=(24, 24), classes=2):
@@ -77,14 +79,14 @@ def test_scores_are_those_of_the_command(rng, tmp_path, make):
     for number, sample in enumerate(samples):
         save(tmp_path / "samples" / f"a_sample_{number}.npy", sample)
     out = tmp_path / "converted"
-    _program.run(["evaluate", out, "--samples", tmp_path / "samples", "--raters", tmp_path / "data", "--quiet", "--scores", "all"])
+    command(["evaluate", out, "--samples", tmp_path / "samples", "--raters", tmp_path / "data", "--quiet", "--scores", "all"])
     with next(out.rglob("cases.csv")).open() as file:
-        [command] = csv.DictReader(file)
+        [theirs] = csv.DictReader(file)
     ours = ssn.score(samples, raters, sets="all", surfaces=True, calibration=True)
-    shared = [key for key in ours if command.get(key)]
-    assert len(shared) > 20, (list(command), list(ours))
+    shared = [key for key in ours if theirs.get(key)]
+    assert len(shared) > 20, (list(theirs), list(ours))
     for key in shared:
-        assert ours[key] == pytest.approx(float(command[key]), rel=1e-5, abs=1e-6), key
+        assert ours[key] == pytest.approx(float(theirs[key]), rel=1e-5, abs=1e-6), key
 
 
 def save(path, array):
@@ -148,3 +150,13 @@ def test_wrong_input_is_named(rng):
         with pytest.raises(error) as raised:
             call()
         assert text in str(raised.value), (text, str(raised.value))
+
+
+def test_scores_can_be_copied_and_listed(rng):
+    maps = (rng.random((4, 8, 8)) > 0.5).astype(np.uint8)
+    scores = ssn.score(maps, maps[:2])
+    for same in (pickle.loads(pickle.dumps(scores)), copy.deepcopy(scores)):
+        assert same.to_dict() == pytest.approx(scores.to_dict(), nan_ok=True) and repr(same) == repr(scores)
+    pandas = pytest.importorskip("pandas")
+    table = scores.to_pandas()
+    assert isinstance(table, pandas.DataFrame) and len(table) > 3 and table["value"].notna().any()

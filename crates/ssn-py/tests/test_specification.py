@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import command
 
 import ssn
-from ssn import _program
 
 SCRIPT = Path(__file__).parents[2] / "ssn-core/tests/tools/sample.py"
 SAMPLES = 2
@@ -41,7 +41,7 @@ def test_all_draw_the_same_bits(tmp_path, block):
         made[case].save(tmp_path / f"{case}.ssn.safetensors")
     seed, temperature = int(rng.integers(0, 2**63)), 1.25
     options = ["--samples", str(SAMPLES), "--seed", str(seed), "--temperature", str(temperature), "--format", "nrrd"]
-    _program.run(["sample", tmp_path, "--out", tmp_path / "out", *options, "--quiet"])
+    command(["sample", tmp_path, "--out", tmp_path / "out", *options, "--quiet"])
     for case, d in made.items():
         ours = d.sample(SAMPLES, seed=seed, temperature=temperature).reshape(SAMPLES, -1)
         about = {
@@ -51,6 +51,6 @@ def test_all_draw_the_same_bits(tmp_path, block):
         }
         for index in range(SAMPLES):
             file = (tmp_path / "out" / f"{case}_sample_{index}.nrrd").read_bytes()
-            command = np.frombuffer(gzip.decompress(file.split(b"\n\n", 1)[1]), np.uint8)
-            assert np.array_equal(command, ours[index]), case
+            theirs = np.frombuffer(gzip.decompress(file.split(b"\n\n", 1)[1]), np.uint8)
+            assert np.array_equal(theirs, ours[index]), case
             assert specified["sample"](about, index)[0] == ours[index].tolist(), case

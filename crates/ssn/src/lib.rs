@@ -52,7 +52,7 @@ pub use ssn_nn as nn;
 pub use ssn_report::{ReportConfig, ReportFiles, report};
 pub use ssn_train as training;
 pub use toy::{ToySolution, solve_toy};
-pub use train::{TrainedRun, Training, check_config, train, train_parallel};
+pub use train::{TrainedRun, Training, check_config, train};
 
 /// What most programs need.
 pub mod prelude {

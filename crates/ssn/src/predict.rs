@@ -111,7 +111,6 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
         folder: &folder,
         outputs: &outputs,
         trained_on: &trained_on,
-        needs_mask: trained.metadata.normalization.needs_mask(),
         phase: &phase,
         done: AtomicUsize::new(0),
     };
@@ -184,7 +183,6 @@ struct CaseReader<'a> {
     outputs: &'a [Output],
     /// The places of cases that the model trained on.
     trained_on: &'a BTreeSet<usize>,
-    needs_mask: bool,
     phase: &'a Phase<'a>,
     /// Cases whose files are there.
     done: AtomicUsize,
@@ -222,12 +220,6 @@ impl CaseReader<'_> {
             Some(case) => case,
             None => dataset.load_raw(index)?,
         };
-        if case.mask.is_none() && self.needs_mask {
-            phase.warn(&format!(
-                "case {id} has no region of interest, but the network learned intensities that were \
-                 scaled inside one; put a mask beside the image"
-            ));
-        }
         let entry = &dataset.entries[index];
         let path = folder.prediction_path(id, case.shape[0] == 1 && !entry.has_geometry());
         let image = image_sha256.map(|sha256| StoredImage {

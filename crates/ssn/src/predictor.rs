@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use ssn_args::{CheckpointChoice, PredictConfig, StoredPrecision};
 use ssn_cuda::DeviceProperties;
 use ssn_data::{Case, DeviceChoice};
-use ssn_eval::{DistributionFile, ModelId, ensemble_id, mixture};
+use ssn_eval::{DistributionFile, ModelId, StoredImage, ensemble_id, mixture};
+use ssn_io::hex::hex;
 use ssn_io::{Geometry, Image};
 use ssn_nn::{Execution, Model, Precision};
 use ssn_train::inference::tiles::TileConfig;
@@ -52,7 +53,7 @@ impl Default for PredictorOptions {
 
 impl PredictorOptions {
     /// Returns the part of the settings of a prediction that concerns each image.
-    pub(crate) fn of(config: &PredictConfig) -> Self {
+    pub fn of(config: &PredictConfig) -> Self {
         let PredictConfig { checkpoint, device, ensemble, tile, voxels_at_once, samples, precision, .. } =
             config;
         Self {
@@ -86,6 +87,8 @@ pub(crate) fn voxels_at_once(gpu: Option<&DeviceProperties>) -> usize {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Volume {
     case: Case,
+    /// Whether lengths are in millimeters.
+    has_spacing: bool,
 }
 
 impl Volume {
@@ -118,7 +121,7 @@ impl Volume {
             return Err(Error::mismatch(message));
         }
         let case = Case { id: id.into(), channels: c, shape: [d, h, w], image: values, ..Case::default() };
-        Ok(Self { case })
+        Ok(Self { case, has_spacing: false })
     }
 
     /// Wraps an image that was read from a file, with its geometry.
@@ -134,18 +137,18 @@ impl Volume {
     ///
     /// # Errors
     /// A spacing that is not positive.
-    pub fn spacing(mut self, [d, h, w]: [f64; 3]) -> Result<Self> {
+    pub fn spacing(self, [d, h, w]: [f64; 3]) -> Result<Self> {
         if ![d, h, w].iter().all(|x| x.is_finite() && *x > 0.0) {
             let message = format!("the spacing is [{d}, {h}, {w}], but must be positive");
             return Err(Error::usage(message));
         }
-        self.case.geometry.spacing = [w, h, d];
-        Ok(self)
+        Ok(self.geometry(Geometry::of_spacing([d, h, w])))
     }
 
     /// Sets spacing, origin and direction.
     pub fn geometry(mut self, geometry: Geometry) -> Self {
         self.case.geometry = geometry;
+        self.has_spacing = true;
         self
     }
 
@@ -225,6 +228,14 @@ impl Predictor {
         &self.members[0].metadata
     }
 
+    /// Returns the device: `cpu` or `cuda:0`.
+    pub fn device(&self) -> String {
+        match self.members[0].model.execution().device {
+            Device::Cuda(number) => format!("cuda:{number}"),
+            _ => "cpu".to_owned(),
+        }
+    }
+
     /// Returns the members of the ensemble, of which a single model is one.
     pub(crate) fn members(&self) -> &[TrainedModel] {
         &self.members
@@ -237,8 +248,16 @@ impl Predictor {
     /// # Errors
     /// [`ErrorKind::Stopped`] if it was stopped; an image that the model does not take.
     pub fn predict(&self, volume: Volume, control: Control<'_>) -> Result<DistributionFile> {
-        let (file, _) = self.predict_case(volume.case, control)?;
-        file.with_precision(self.precision)
+        Ok(self.predict_timed(volume, control)?.0)
+    }
+
+    /// Predicts like [`Predictor::predict`], and returns how long the networks took.
+    pub fn predict_timed(&self, volume: Volume, control: Control<'_>) -> Result<(DistributionFile, Timing)> {
+        let Volume { case, has_spacing } = volume;
+        let nifti_header = case.header.as_deref().map(hex);
+        let image = StoredImage { has_spacing, nifti_header, ..StoredImage::default() };
+        let (file, timing) = self.predict_case(case, control)?;
+        Ok((file.with_precision(self.precision)?.of_image(Some(image)), timing))
     }
 
     /// Predicts images in their order. While one is computed, the next is read from `volumes`, and `each` gets the last one.
@@ -261,6 +280,12 @@ impl Predictor {
         case: Case,
         control: Control<'_>,
     ) -> Result<(DistributionFile, Timing)> {
+        if case.mask.is_none() && self.metadata().normalization.needs_mask() {
+            control.warn(&format!(
+                "case {} has no region of interest, but the network learned intensities that were scaled inside one; add its mask",
+                case.id
+            ));
+        }
         let one = |model: &TrainedModel, case: Case| {
             // The device of a thread may be another one.
             if let gpu @ Device::Cuda(_) = model.model.execution().device {

@@ -80,15 +80,6 @@ pub fn train(config: &TrainConfig, control: Control<'_>) -> Result<TrainedRun> {
     Training::from_config(config).start(control)
 }
 
-/// Trains as one of several ranks, of which the first writes and reports.
-pub fn train_parallel(
-    config: &TrainConfig,
-    control: Control<'_>,
-    ranks: Option<Arc<dyn Communicator>>,
-) -> Result<TrainedRun> {
-    Training { ranks, ..Training::from_config(config) }.start(control)
-}
-
 /// Receives the events of a run.
 type Listener<'a> = Box<dyn FnMut(&Event) + 'a>;
 
@@ -147,6 +138,12 @@ impl<'a> Training<'a> {
         self
     }
 
+    /// Trains as one of several ranks, of which the first writes and reports.
+    pub fn ranks(mut self, ranks: Option<Arc<dyn Communicator>>) -> Self {
+        self.ranks = ranks;
+        self
+    }
+
     /// Saves and ends after this time.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.arguments.time_limit = Some(limit);
@@ -181,7 +178,7 @@ fn run(training: Training<'_>, control: Control<'_>) -> Result<TrainedRun> {
     let is_root = is_root(ranks.as_ref());
     let (folder, resolved) = match (&ranks, &config.resume) {
         (Some(ranks), _) if !is_root => joined(config, &**ranks)?,
-        (_, Some(path)) => resumed(path, config.data.as_deref())?,
+        (_, Some(path)) => resumed(path, config)?,
         (_, None) => {
             let ranks = ranks.as_ref().map_or(1, |ranks| ranks.world_size());
             fresh(config, typed, control, device, ranks)?
@@ -297,9 +294,10 @@ fn kept_inputs(
 }
 
 /// A run that goes on, with its dataset where it was or where it is now.
-fn resumed(path: &Path, data: Option<&Path>) -> Result<(RunFolder, ResolvedRun)> {
+fn resumed(path: &Path, config: &TrainConfig) -> Result<(RunFolder, ResolvedRun)> {
     let folder = RunFolder::open(path)?;
-    let resolved = folder.resolved(data)?;
+    folder.change(&overrides(config)?)?;
+    let resolved = folder.resolved(config.data.as_deref())?;
     Ok((folder, resolved))
 }
 
@@ -335,6 +333,9 @@ fn fresh(
             for sentence in layers.without_effect(&run_config) {
                 control.warn(&sentence);
             }
+            for sentence in layers.shortened(&run_config) {
+                control.message(&sentence);
+            }
             run_config
         }
     };
@@ -359,15 +360,18 @@ fn fresh(
     Ok((folder, resolved))
 }
 
+/// Returns the changed settings.
+fn overrides(config: &TrainConfig) -> Result<Vec<Override>> {
+    let parse = |written: &String| {
+        Override::parse(written).map_err(|reason| Error::usage(format!("--set {written}: {reason}")))
+    };
+    config.settings.iter().map(parse).collect()
+}
+
 /// What the config is put together from.
 fn layers(config: &TrainConfig, control: Control<'_>) -> Result<ConfigSources> {
     let preset = config.preset.as_deref().map(RunPreset::parse).transpose().map_err(Error::usage)?;
-    let mut settings = vec![];
-    for written in &config.settings {
-        settings.push(
-            Override::parse(written).map_err(|reason| Error::usage(format!("--set {written}: {reason}")))?,
-        );
-    }
+    let mut settings = overrides(config)?;
     if let Some(seed) = config.seed {
         settings.push(Override::parse(&format!("training.seed={seed}")).map_err(Error::usage)?);
     }

@@ -5,14 +5,14 @@ use std::path::Path;
 use ssn_data::{DataConfig, Dataset, Finding, FindingKind, check_until};
 use ssn_eval::ErrorKind;
 
-use crate::args::{CheckArgs, Global};
+use crate::answer::Answer;
+use crate::args::CheckArgs;
 use crate::engine::{self, ENGINE};
-use crate::exit::{Failure, json, print, print_sentences};
-use crate::{progress, signals};
+use crate::exit::Failure;
 use ssn_core::Control;
 
 /// Checks a dataset, or the one that a config names.
-pub fn run(args: &CheckArgs, global: &Global) -> Result<(), Failure> {
+pub fn answer(args: &CheckArgs, control: Control<'_>) -> Result<Answer, Failure> {
     let (dataset, parts) = if ssn_eval::is_config(&args.dataset) {
         let config = DataConfig::read(&args.dataset)?;
         let mut dataset = config.open()?;
@@ -25,14 +25,12 @@ pub fn run(args: &CheckArgs, global: &Global) -> Result<(), Failure> {
     } else {
         (Dataset::open(&args.dataset)?, None)
     };
-    let (stop, show) = (signals::stop_flag("case")?, progress::show(global.quiet));
-    let report = check_until(&dataset, parts.as_deref(), Control { progress: &show, stop: &stop })?;
-    match global.json {
-        true => print(&json(&report)?)?,
-        false => print_sentences(&report.to_string())?,
-    }
-    // The report tells of them.
-    if report.is_clean() { Ok(()) } else { Err(Failure::told(ErrorKind::ProblemsFound)) }
+    let report = check_until(&dataset, parts.as_deref(), control)?;
+    let mut answer = Answer::new(report.to_string(), &report)?;
+    answer.is_prose = true;
+    // The report names the problems.
+    answer.failure = (!report.is_clean()).then(|| Failure::told(ErrorKind::ProblemsFound));
+    Ok(answer)
 }
 
 /// What is wrong with the sections of a config that say how a network is trained, which are the engine's.

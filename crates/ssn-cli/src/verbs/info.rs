@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::answer::Answer;
 use crate::engine::{EngineInfo, LIBTORCH_VERSION, Libtorch, engine_path, libraries_of};
-use crate::exit::{Failure, json, print};
+use crate::exit::Failure;
 
 /// The library that computations on a GPU need, loaded on demand.
 const LIBTORCH_CUDA: &str = "libtorch_cuda.so";
@@ -44,10 +45,10 @@ struct Cuda {
     lacks: Vec<String>,
 }
 
-/// Prints the information, as text or as JSON.
-pub fn run(as_json: bool) -> Result<(), Failure> {
+/// Gathers the information.
+pub fn answer() -> Result<Answer, Failure> {
     let info = gather();
-    print(&if as_json { json(&info)? } else { describe(&info) })
+    Answer::new(describe(&info), &info)
 }
 
 fn gather() -> Info {

@@ -8,8 +8,9 @@ use ssn_data::{Case, Dataset, Layout};
 use ssn_eval::ErrorKind;
 use ssn_io::write_atomically;
 
-use crate::args::{Global, InitArgs};
-use crate::exit::{Failure, json, print};
+use crate::answer::Answer;
+use crate::args::InitArgs;
+use crate::exit::Failure;
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -25,8 +26,8 @@ struct Found<'a> {
     config: &'a Path,
 }
 
-/// Recognizes the dataset, writes the config, and prints what was found.
-pub fn run(args: &InitArgs, global: &Global) -> Result<(), Failure> {
+/// Recognizes the dataset and writes the config.
+pub fn answer(args: &InitArgs) -> Result<Answer, Failure> {
     ssn_eval::check_free(&args.out, args.overwrite)?;
     let dataset = Dataset::open(&args.dataset)?;
     let first = dataset.first_readable()?;
@@ -34,23 +35,21 @@ pub fn run(args: &InitArgs, global: &Global) -> Result<(), Failure> {
     write_atomically(&args.out, |out| out.write_all(text.as_bytes()))
         .map_err(|error| Failure::new(ErrorKind::Io, error))?;
     let left_out: Vec<String> = dataset.left_out().into_iter().map(|finding| finding.reason).collect();
-    if global.json {
-        let found = Found {
-            root: &dataset.root,
-            layout: dataset.layout,
-            cases: dataset.entries.len(),
-            channels: &dataset.channels,
-            classes: &dataset.classes,
-            raters: first.raters.len(),
-            size: first.shape,
-            left_out,
-            config: &args.out,
-        };
-        return print(&json(&found)?);
-    }
+    let found = Found {
+        root: &dataset.root,
+        layout: dataset.layout,
+        cases: dataset.entries.len(),
+        channels: &dataset.channels,
+        classes: &dataset.classes,
+        raters: first.raters.len(),
+        size: first.shape,
+        left_out,
+        config: &args.out,
+    };
     let config = args.out.display();
-    let left_out: String = left_out.iter().map(|reason| format!("  {reason}\n")).collect();
-    print(&format!("{}{left_out}wrote {config}; next: ssn check {config}\n", describe(&dataset, &first)))
+    let left_out: String = found.left_out.iter().map(|reason| format!("  {reason}\n")).collect();
+    let text = format!("{}{left_out}wrote {config}; next: ssn check {config}\n", describe(&dataset, &first));
+    Answer::new(text, &found)
 }
 
 /// The head of a config: what to do with the file, and the preset.

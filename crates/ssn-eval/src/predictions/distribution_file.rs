@@ -2,6 +2,7 @@
 //!
 //! `docs/reference/distribution-files.md` describes the format; this module is that page in Rust.
 
+use std::io::Cursor;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -598,24 +599,43 @@ impl DistributionFile {
     /// Writes the file, atomically; replaces a file of that name. The same content gives the same bytes.
     pub fn write(&self, path: &Path) -> Result<()> {
         let text = text(&self.description)?;
+        write_atomically(path, |out| tensors::write(out, &text, self.tensors()))?;
+        Ok(())
+    }
+
+    /// Returns the bytes of the file.
+    ///
+    /// # Errors
+    /// Too little memory.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let text = text(&self.description)?;
+        let tensors = self.tensors();
+        // The header has less than a kilobyte per tensor beside its text.
+        let needed = tensors.iter().map(Tensor::len).sum::<usize>() + 2 * text.len() + 1024 * tensors.len();
+        let mut bytes = vec![];
+        let refused = |_| Error::memory(format!("case {}", self.description.case), needed as u64);
+        bytes.try_reserve_exact(needed).map_err(refused)?;
+        let mut out = Cursor::new(bytes);
+        tensors::write(&mut out, &text, tensors).map_err(Error::mismatch)?;
+        Ok(out.into_inner())
+    }
+
+    fn tensors(&self) -> Vec<Tensor<'_>> {
         let d = &self.distribution;
         let (c, v, r) = (d.classes(), d.voxels(), d.rank());
-        write_atomically(path, |out| {
-            let mut all = vec![
-                Tensor::floats("mean", vec![c, v], d.mean()),
-                Tensor::floats("diagonal", vec![c, v], d.diagonal()),
-                Tensor::floats("factor", vec![r, c, v], d.factor()),
-            ];
-            for (name, shape, bytes) in [
-                ("mask", vec![v], &self.mask),
-                ("labels", vec![v], &self.labels),
-                ("samples", vec![self.sample_count(), v], &self.samples),
-            ] {
-                all.extend(bytes.as_ref().map(|bytes| Tensor::bytes(name, shape, bytes)));
-            }
-            tensors::write(out, &text, all)
-        })?;
-        Ok(())
+        let mut all = vec![
+            Tensor::floats("mean", vec![c, v], d.mean()),
+            Tensor::floats("diagonal", vec![c, v], d.diagonal()),
+            Tensor::floats("factor", vec![r, c, v], d.factor()),
+        ];
+        for (name, shape, bytes) in [
+            ("mask", vec![v], &self.mask),
+            ("labels", vec![v], &self.labels),
+            ("samples", vec![self.sample_count(), v], &self.samples),
+        ] {
+            all.extend(bytes.as_ref().map(|bytes| Tensor::bytes(name, shape, bytes)));
+        }
+        all
     }
 
     /// Reads a file. Memory is bounded by what the file holds.
@@ -624,7 +644,16 @@ impl DistributionFile {
     /// A sentence for a file that is none of ours, of another version, cut off or damaged, whose shapes disagree, or
     /// whose numbers are not finite.
     pub fn read(path: &Path, limits: &Limits) -> Result<Self> {
-        let mut reader = Reader::open(path, limits)?;
+        Self::of_reader(path, Reader::open(path, limits)?, limits)
+    }
+
+    /// Reads the bytes of a file, as [`DistributionFile::read`] does.
+    pub fn of_bytes(bytes: Vec<u8>, limits: &Limits) -> Result<Self> {
+        let name = Path::new("the distribution");
+        Self::of_reader(name, Reader::of_bytes(name, bytes, limits)?, limits)
+    }
+
+    fn of_reader(path: &Path, mut reader: Reader, limits: &Limits) -> Result<Self> {
         let Header { description, classes, rank, samples: stored, .. } = header(path, &reader, limits)?;
         // A file may be as long as it likes without taking room on a disk.
         check_memory(&path.display().to_string(), reader.tensor_bytes())?;

@@ -1,8 +1,7 @@
 //! A safetensors file with a text beside its tensors, and a SHA-256 of both. A large distribution is in memory once; reads
 //! files that nobody vouches for.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use safetensors::Dtype;
@@ -40,10 +39,13 @@ fn hashed_heading(name: &str, kind: Dtype, shape: &[usize]) -> String {
     format!("{name} {kind:?} {shape:?}\n")
 }
 
-/// An open file whose header has been read and fits the length of the file.
+trait ReadSeek: Read + Seek {}
+impl<T: Read + Seek> ReadSeek for T {}
+
+/// An open file, or its bytes in memory, whose header has been read and fits the length of the file.
 pub(super) struct Reader {
     path: PathBuf,
-    file: File,
+    file: Box<dyn ReadSeek>,
     pub(super) length: u64,
     /// Where the tensors begin.
     start: u64,
@@ -57,7 +59,20 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn open(path: &Path, limits: &Limits) -> Result<Self> {
         let problem = |problem: Problem| Error::from(problem.in_file(path));
-        let (file, length, header) = read_header(path, limits).map_err(problem)?;
+        let file = open_file(path).map_err(problem)?;
+        let length = file.metadata().map_err(|error| problem(error.into()))?.len();
+        Self::of(path, Box::new(file), length, limits)
+    }
+
+    /// Reads the bytes of a file; errors name it as `path`.
+    pub(super) fn of_bytes(path: &Path, bytes: Vec<u8>, limits: &Limits) -> Result<Self> {
+        let length = bytes.len() as u64;
+        Self::of(path, Box::new(Cursor::new(bytes)), length, limits)
+    }
+
+    fn of(path: &Path, mut file: Box<dyn ReadSeek>, length: u64, limits: &Limits) -> Result<Self> {
+        let problem = |problem: Problem| Error::from(problem.in_file(path));
+        let header = read_header(&mut *file, length, limits).map_err(problem)?;
         let foreign =
             |reason: &str| Error::data(path, format!("it is no distribution file ({reason})")).advise(CHOOSE);
         let Some(header) = header else { return Err(foreign("it does not begin as one does")) };
@@ -156,10 +171,8 @@ impl Reader {
     }
 }
 
-/// The file, its length and the bytes of its header; none where it begins unlike any file of tensors.
-fn read_header(path: &Path, limits: &Limits) -> Result<(File, u64, Option<Vec<u8>>), Problem> {
-    let mut file = open_file(path)?;
-    let length = file.metadata()?.len();
+/// Reads the bytes of the header; `None` if the file begins unlike any file of tensors.
+fn read_header(file: &mut dyn ReadSeek, length: u64, limits: &Limits) -> Result<Option<Vec<u8>>, Problem> {
     limits.check_file_bytes(length)?;
     if length < PREFIX {
         return Err(Problem::Truncated { part: "the length of the header", needed: PREFIX, found: length });
@@ -169,14 +182,14 @@ fn read_header(path: &Path, limits: &Limits) -> Result<(File, u64, Option<Vec<u8
     let (needed, found) = (u64::from_le_bytes(prefix), length - PREFIX);
     // The first bytes of a file of another kind make a length beyond all sense.
     if needed > limits.header_bytes {
-        return Ok((file, length, None));
+        return Ok(None);
     }
     if needed > found {
         return Err(Problem::Truncated { part: "the header", needed, found });
     }
     let mut header = vec![0; needed as usize];
     file.read_exact(&mut header)?;
-    Ok((file, length, Some(header)))
+    Ok(Some(header))
 }
 
 /// A tensor to be written.
@@ -198,6 +211,11 @@ impl<'a> Tensor<'a> {
 
     pub(super) fn bytes(name: &'static str, shape: Vec<usize>, bytes: &'a [u8]) -> Self {
         Self { name, shape, kind: Dtype::U8, bytes }
+    }
+
+    /// Returns the number of bytes.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
     }
 }
 

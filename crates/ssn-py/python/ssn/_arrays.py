@@ -36,6 +36,14 @@ def floats(array: Any, name: str) -> np.ndarray:
         return np.asarray(found, dtype=np.float32, order="C")
 
 
+def finite(array: np.ndarray, name: str) -> None:
+    """Refuses values that are not finite, and names the first."""
+    # A sum is finite only if all are, and needs no array of its own.
+    if array.size and not np.isfinite(np.sum(array, dtype=np.float64)) and not np.isfinite(array).all():
+        place = [int(index) for index in np.argwhere(~np.isfinite(array))[0]]
+        raise ValueError(f"{name} is {array[tuple(place)]} at {place}, but all values must be finite")
+
+
 def labels(array: Any, name: str) -> np.ndarray:
     """An array of labels 0 to 255, contiguous."""
     found = as_numpy(array, name)
@@ -109,4 +117,5 @@ def affine_of(affine: Any, spacing: Any) -> list[list[float]] | None:
     matrix = np.asarray(affine)
     if matrix.shape != (4, 4) or matrix.dtype.kind not in "fiu" or not np.isfinite(matrix).all():
         raise ValueError("affine must be a matrix [4, 4] of finite numbers")
-    return matrix.astype(float).tolist()
+    rows: list[list[float]] = matrix.astype(float).tolist()
+    return rows

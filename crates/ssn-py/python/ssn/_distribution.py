@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ssn import _ssn
-from ssn._arrays import affine_of, as_numpy, as_volume, floats, spacing_of
+from ssn._arrays import affine_of, as_numpy, as_volume, finite, floats, spacing_of
 from ssn._files import ENDING
+
+if TYPE_CHECKING:
+    from ssn._show import View
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Distribution:
     """
 
     _native: _ssn.Distribution
+    _back: Callable[[np.ndarray], Any] | None = None
+    """Makes label maps images like the one that was predicted."""
 
     @classmethod
     def _of(cls, native: _ssn.Distribution) -> Distribution:
@@ -136,6 +140,17 @@ class Distribution:
         self._native.sample(maps, settings)
         return maps
 
+    def sample_image(self, i: int = 0, *, seed: int = 0, **steering: Any) -> Any:
+        """Sample ``i`` as the image that was predicted came: an array, or an image of nibabel, SimpleITK or Pillow with its geometry."""
+        return self._as_image(self.sample(1, seed=seed, first=i, **steering)[0])
+
+    def prediction_image(self, rule: str = "mean") -> Any:
+        """The prediction, as :meth:`sample_image` returns samples."""
+        return self._as_image(self.prediction(rule))
+
+    def _as_image(self, labels: np.ndarray) -> Any:
+        return labels if self._back is None else self._back(labels)
+
     def probabilities(
         self,
         n: int = 100,
@@ -206,11 +221,15 @@ class Distribution:
         self._native.save(path, precision)
         return path
 
-    def view(self, *, height: int = 640) -> Any:
-        """The viewer with this distribution: inside a notebook, or as a page in the browser."""
+    def view(self, path: str | os.PathLike[str] | None = None, *, height: int = 640) -> View:
+        """The viewer with this distribution: inside a notebook, or as a page in the browser.
+
+        The page is written to ``path``; in a notebook to a file beside it unless that is named, in the folder ``ssn-views``, so that a
+        cell holds a link alone.
+        """
         from ssn._show import view
 
-        return view(self, height)
+        return view(self, None if path is None else Path(path), height)
 
     def _repr_html_(self) -> str:
         from ssn._show import html
@@ -218,10 +237,7 @@ class Distribution:
         return html(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        with TemporaryDirectory(prefix="ssn-") as folder:
-            path = Path(folder) / f"case{ENDING}"
-            self._native.save(path, "single")
-            return _of_bytes, (path.read_bytes(),)
+        return _of_bytes, (self._native.to_bytes(),)
 
     def __repr__(self) -> str:
         size = " × ".join(map(str, self.shape))
@@ -247,11 +263,22 @@ class Distribution:
     def _empty(self, dtype: Any, *leading: int) -> np.ndarray:
         return np.empty((*leading, *self.shape), dtype)
 
-    def _settings(self, seed, first, temperature, class_scale, mode_weights, diagonal_noise) -> tuple:
+    def _settings(
+        self,
+        seed: int,
+        first: int,
+        temperature: float,
+        class_scale: Mapping[str, float] | Sequence[float] | None,
+        mode_weights: Mapping[int, float] | Sequence[float] | None,
+        diagonal_noise: bool,
+    ) -> _ssn.Settings:
+        temperature = number(temperature, "temperature")
+        if not temperature >= 0:
+            raise ValueError(f"temperature is {temperature}, but it must be at least 0: it scales the noise")
         return (
             whole(seed, "seed"),
             whole(first, "first"),
-            number(temperature, "temperature"),
+            temperature,
             self._class_scales(class_scale),
             self._mode_weights(mode_weights),
             bool(diagonal_noise),
@@ -319,6 +346,11 @@ class LowRankNormal(Distribution):
             if mask.shape != mean.shape[1:]:
                 raise ValueError(f"mask has the shape {mask.shape}, but the image has {mean.shape[1:]}")
             mask = as_volume(np.ascontiguousarray(mask != 0).astype(np.uint8), 0)
+        for name, array in (("mean", mean), ("diagonal", diagonal), ("factor", factor)):
+            finite(array, name)
+        if diagonal.min() < 0:
+            place = [int(index) for index in np.argwhere(diagonal < 0)[0]]
+            raise ValueError(f"diagonal is {diagonal[tuple(place)]} at {place}, but variances must be at least 0")
         labels = max(2, mean.shape[0])
         names = class_names(classes, labels)
         if len(names) > labels:
@@ -349,10 +381,7 @@ def load(path: str | os.PathLike[str]) -> Distribution:
 
 
 def _of_bytes(content: bytes) -> Distribution:
-    with TemporaryDirectory(prefix="ssn-") as folder:
-        path = Path(folder) / f"case{ENDING}"
-        path.write_bytes(content)
-        return load(path)
+    return Distribution._of(_ssn.Distribution.of_bytes(content))
 
 
 def load_all(folder: str | os.PathLike[str]) -> dict[str, Distribution]:

@@ -1,4 +1,4 @@
-"""Training and prediction, by the engine: a process of its own with PyTorch's libraries."""
+"""Training, and runs: trained networks."""
 
 from __future__ import annotations
 
@@ -6,28 +6,76 @@ import csv
 import json
 import math
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ssn import _program, _ssn
-from ssn._arrays import affine_of, floats, spacing_of
-from ssn._distribution import Distribution, load
-from ssn._files import ENDING
+from ssn._distribution import Distribution
+from ssn._errors import STOPPED, failure, in_python
+from ssn._predictor import Predictor
+from ssn._progress import OnProgress, Phases
+from ssn._verbs import Answer, AnyPath, options, paths
+from ssn._worker import Worker
 
-Row = dict[str, float]
+METRICS = "metrics.csv"
+
+
+class Event:
+    """An event of a training: ``kind``, the number of steps done as ``step``, and the fields of its kind as attributes.
+
+    | kind | fields |
+    |---|---|
+    | ``began`` | ``steps``, ``done``, ``parameters``, ``cases``, ``device`` |
+    | ``step`` | ``loss``, ``gradient_norm``, ``learning_rate`` and more |
+    | ``row`` | means of the steps since the last, as in ``metrics.csv`` |
+    | ``validating`` | ``done``, ``total`` |
+    | ``validated`` | ``ged``, ``diversity``, ``rater_diversity``, ``dice``, ``is_best`` |
+    | ``saved`` | ``path`` |
+    | ``incident``, ``unscored``, ``damaged-checkpoint`` | ``reason`` |
+    | ``ended`` | ``reason``, ``best`` |
+    """
+
+    kind: str
+    step: int
+    fields: dict[str, Any]
+
+    def __init__(self, kind: str, step: int, fields: dict[str, Any]) -> None:
+        self.kind, self.step, self.fields = kind, step, fields
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "fields" or name not in self.fields:
+            raise AttributeError(f"the event {self.__dict__.get('kind')!r} has no {name!r}")
+        return self.fields[name]
+
+    def __repr__(self) -> str:
+        return f"<ssn.Event {self.kind!r} step={self.step} " + " ".join(f"{key}={value!r}" for key, value in self.fields.items()) + ">"
 
 
 class Run:
     """A trained network: the folder of a run, or a bundle that ``ssn export`` made."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: AnyPath) -> None:
         self.path = Path(path)
         if not self.path.exists():
-            raise FileNotFoundError(f"{self.path} does not exist; ssn.train or `ssn train` makes a run")
+            raise FileNotFoundError(f"{self.path} does not exist; ssn.train makes a run")
+        self._predictors: dict[tuple[str, str], Predictor] = {}
+
+    def predictor(
+        self,
+        *,
+        device: str = "auto",
+        checkpoint: str = "best",
+        ensemble: AnyPath | Sequence[AnyPath] = (),
+        tile: Sequence[int] | None = None,
+        voxels_at_once: int | None = None,
+        samples: int = 100,
+    ) -> Predictor:
+        """The network, kept on its device, to predict images."""
+        return Predictor(
+            self.path, device=device, checkpoint=checkpoint, ensemble=ensemble, tile=tile, voxels_at_once=voxels_at_once, samples=samples
+        )
 
     def predict(
         self,
@@ -36,107 +84,171 @@ class Run:
         spacing: float | Sequence[float] | None = None,
         affine: Any = None,
         case: str = "case",
+        mask: Any = None,
         device: str = "auto",
         checkpoint: str = "best",
     ) -> Distribution:
-        """The distribution of one image: ``[h, w]``, or with an axis of channels ``[c, h, w]`` or ``[c, d, h, w]``.
+        """The distribution of one image, as of :class:`Predictor`, one of which is kept for the next image."""
+        key = (device, checkpoint)
+        if key not in self._predictors:
+            self._predictors[key] = self.predictor(device=device, checkpoint=checkpoint)
+        return self._predictors[key](image, spacing=spacing, affine=affine, case=case, mask=mask)
 
-        A volume of one channel is ``volume[None]``. ``spacing`` is in the order of the axes of space, ``affine`` as of
-        :attr:`Distribution.affine`. Intensities are normalized as in training. Each call starts the engine anew, which takes
-        a second or two: many images are predicted fastest by ``ssn predict``.
-        """
-        image = floats(image, "image")
-        if image.ndim not in (2, 3, 4) or 0 in image.shape:
-            raise ValueError(f"image has the shape {image.shape}, but [h, w], [c, h, w] or [c, d, h, w] is needed")
-        if not np.isfinite(image).all():
-            raise ValueError("image holds values that are not finite")
-        if image.ndim == 2:
-            image = image[None]
-        volume = image if image.ndim == 4 else image[:, None]
-        if not isinstance(case, str) or not case or "/" in case or case.startswith("."):
-            raise ValueError(f"case is {case!r}, but it becomes the name of a file")
-        matrix, distances = affine_of(affine, spacing), spacing_of(spacing, image.ndim - 1)
-        with tempfile.TemporaryDirectory(prefix="ssn-") as folder:
-            out = Path(folder) / "predictions"
-            if distances is None and matrix is None:
-                file = Path(folder) / f"{case}.npy"
-                np.save(file, volume)
-            else:
-                file = Path(folder) / f"{case}.nii.gz"
-                _ssn.write_image(file, np.ascontiguousarray(volume), distances, matrix)
-            options: list[str | Path] = ["--out", out, "--device", device, "--checkpoint", checkpoint, "--precision", "single", "--quiet"]
-            _program.run(["predict", self.path, file, *options])
-            return load(next(out.glob(f"*{ENDING}")))
+    @property
+    def metrics(self) -> dict[str, np.ndarray]:
+        """The columns of ``metrics.csv``: means over some steps, or validations; nan where a row has no value."""
+        path = self.path / METRICS
+        if not path.is_file():
+            return {}
+        with path.open(encoding="utf-8", newline="") as file:
+            # A line that is being written has no end.
+            rows = [row for row in csv.DictReader(line for line in file if line.endswith("\n"))]
+        names = [name for name in (rows[0] if rows else {}) if name != "check"]
+        return {name: np.array([float(row[name]) if row[name] else math.nan for row in rows]) for name in names}
 
-    def metrics(self) -> list[Row]:
-        """The rows of ``metrics.csv``: means over some steps, or validations."""
-        return _rows(self.path / "metrics.csv")
+    @property
+    def best(self) -> dict[str, float] | None:
+        """The validation with the lowest GED²: ``step`` and ``ged``; None if there was none."""
+        metrics = self.metrics
+        ged = metrics.get("validation_ged", np.array([]))
+        if not np.isfinite(ged).any():
+            return None
+        place = int(np.nanargmin(ged))
+        return {"step": int(metrics["step"][place]), "ged": float(ged[place])}
 
     def __repr__(self) -> str:
         return f"<ssn.Run {str(self.path)!r}>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Run, (self.path,)
 
-def open(path: str | os.PathLike[str]) -> Run:
+
+def open(path: AnyPath) -> Run:
     """A trained run; predicting with it needs PyTorch 2.11 in the same environment."""
     return Run(path)
 
 
 def train(
-    config: str | os.PathLike[str] | None = None,
+    config: AnyPath | None = None,
     *,
-    data: str | os.PathLike[str] | None = None,
-    out: str | os.PathLike[str] = "run",
+    data: AnyPath | None = None,
+    out: AnyPath = "run",
     preset: str | None = None,
     set: Mapping[str, Any] | None = None,
     seed: int | None = None,
-    resume: bool = False,
+    fold: int | None = None,
+    resume: bool | AnyPath = False,
     allow_changed_data: bool = False,
+    skip_check: bool = False,
+    time_limit: float | None = None,
+    workers: int | None = None,
     device: str = "auto",
-    on_step: Callable[[Row], None] | None = None,
+    on_event: Callable[[Event], Any] | None = None,
+    progress: bool = True,
 ) -> Run:
-    """Trains a network as ``ssn train`` does, and gives the run.
+    """Trains a network as ``ssn train`` does, and returns the run.
 
-    ``config`` is a file that ``ssn init`` wrote, ``data`` a dataset of any recognized layout; ``set`` changes settings, as
-    ``{"training.steps": 1000}``. ``on_step`` is called with every new row of ``metrics.csv``, of steps or of a validation; what a row does not
-    have is nan. Ctrl-C saves a checkpoint, and ``resume=True`` goes on from the last one in ``out``, with the settings that the run began with
-    and, unless ``allow_changed_data``, only on the same images and labels.
+    ``config`` is a file that ``ssn.init`` wrote, ``data`` a dataset of any recognized layout; ``set`` changes settings, as
+    ``{"training.steps": 1000}``. ``on_event`` gets every :class:`Event`; if it returns False, the training saves and ends, and the run is
+    returned. Ctrl-C saves as well, and is raised then. ``resume`` continues the run in ``out``, or in the folder that it names, longer with
+    ``set={"training.steps": 2000}``, and, unless ``allow_changed_data``, only on the same images and labels. ``time_limit`` is in minutes.
     """
-    out = Path(out)
-    for name, place in {"config": config, "data": data}.items():
-        if place is not None and not Path(place).exists():
-            raise FileNotFoundError(f"{name}: {place} does not exist")
-    if config is None and data is None and not resume:
-        raise ValueError("there is nothing to train on; name a config, which `ssn init DATASET` writes, or data")
-    if allow_changed_data and not resume:
-        raise ValueError("allow_changed_data is given, but only a resumed run has data that may have changed")
+    place = Path(out if resume is True or not resume else resume)
+    for name, path in {"config": config, "data": data}.items():
+        if path is not None and not Path(path).exists():
+            raise FileNotFoundError(f"{name}: {path} does not exist")
+    if set is not None and not isinstance(set, Mapping):
+        raise TypeError('set must name settings, as {"training.steps": 1000}')
+    settings = [f"{key}={_toml(value)}" for key, value in (set or {}).items()]
+    shared = options(
+        data=data, set=settings, time_limit=time_limit, workers=workers, device=device, allow_changed_data=allow_changed_data, skip_check=skip_check
+    )
+    given = {"config": config, "preset": preset, "seed": seed, "fold": fold}
+    named = [name for name, value in given.items() if value is not None]
     if resume:
-        given = {"config": config, "preset": preset, "set": set, "seed": seed}
-        named = [name for name, value in given.items() if value is not None]
         if named:
-            raise ValueError(f"{named[0]} is given, but a resumed run has the settings that it began with")
-        arguments: list[Any] = ["train", "--resume", out, *(["--allow-changed-data"] if allow_changed_data else [])]
+            raise ValueError(f"{named[0]} is given, but a resumed run has the one that it began with")
+        words = ["train", f"--resume={place}", *shared]
     else:
-        arguments = ["train", *([] if config is None else [config]), "--out", out]
-        arguments += [] if preset is None else ["--preset", preset]
-        arguments += [] if seed is None else ["--seed", str(seed)]
-        if not isinstance(set or {}, Mapping):
-            raise TypeError('set must name settings, as {"training.steps": 1000}')
-        for key, value in (set or {}).items():
-            arguments += ["--set", f"{key}={_toml(value)}"]
-    arguments += [] if data is None else ["--data", data]
-    arguments += ["--device", device, "--quiet"]
-    seen = len(_rows(out / "metrics.csv"))
+        if config is None and data is None:
+            raise ValueError("there is nothing to train on; name a config, which ssn.init writes, or data")
+        words = ["train", *([] if config is None else paths(config)), *options(out=place, preset=preset, seed=seed, fold=fold), *shared]
+    phases, worker, last = Phases(progress), Worker(), 0
 
-    def poll() -> None:
-        nonlocal seen
-        if on_step is None:
+    def on_frame(frame: dict[str, Any]) -> None:
+        nonlocal last
+        if "progress" in frame:
+            phases(frame["progress"])
             return
-        for row in _rows(out / "metrics.csv", seen):
-            seen += 1
-            on_step(row)
+        fields = dict(frame["event"])
+        kind = fields.pop("event")
+        last = fields.get({"began": "done", "ended": "steps"}.get(kind, "step"), last)
+        if on_event is not None and on_event(Event(kind, last, fields)) is False:
+            worker.stop()
 
-    _program.run(arguments, poll)
-    return Run(out)
+    try:
+        answer, _ = worker.ask({"run": words}, on_frame=on_frame)
+    finally:
+        phases.close()
+        worker.close()
+    problem = answer["failure"]
+    if problem is not None and problem["code"] == STOPPED and worker.interrupted:
+        saved = f"saved at step {answer['answer']['steps']}; continue with ssn.train(resume={str(place)!r})"
+        raise KeyboardInterrupt(saved)
+    if problem is not None and problem["code"] != STOPPED:
+        raise failure(problem["code"], problem["message"])
+    if problem is not None and progress:
+        phases.line(in_python(problem["message"]))
+    return Run(place)
+
+
+def predict(
+    model: AnyPath,
+    data: AnyPath | Sequence[AnyPath] = (),
+    out: AnyPath = "predictions",
+    *,
+    ensemble: AnyPath | Sequence[AnyPath] = (),
+    split: str | None = None,
+    checkpoint: str = "best",
+    precision: str = "half-factor",
+    device: str = "auto",
+    tile: Sequence[int] | None = None,
+    voxels_at_once: int | None = None,
+    samples: int = 100,
+    prediction: str = "mean",
+    probabilities: bool = False,
+    nifti: bool = False,
+    overwrite: bool = False,
+    progress: bool = True,
+    on_progress: OnProgress | None = None,
+) -> Answer:
+    """Predicts a dataset, or image files, into a folder, as ``ssn predict`` does; :func:`ssn.load_all` reads it.
+
+    Without ``data``, the test cases of the dataset of the run. Stopped by Ctrl-C, the same call continues.
+    """
+    words = ["predict", *paths(model), *paths(data)]
+    words += options(
+        out=out,
+        ensemble=paths(ensemble),
+        split=split,
+        checkpoint=checkpoint,
+        precision=precision,
+        device=device,
+        tile=None if tile is None else ",".join(str(int(length)) for length in tile),
+        voxels_at_once=voxels_at_once,
+        samples=samples,
+        prediction=prediction,
+        probabilities=probabilities,
+        nifti=nifti,
+        overwrite=overwrite,
+    )
+    phases, worker = Phases(progress, on_progress), Worker()
+    try:
+        reply, _ = worker.ask({"run": words}, on_frame=lambda frame: phases(frame["progress"]))
+    finally:
+        phases.close()
+        worker.close()
+    return Answer(reply["answer"] or {}, reply["text"])
 
 
 def _toml(value: Any) -> str:
@@ -147,19 +259,8 @@ def _toml(value: Any) -> str:
         return "{" + ", ".join(f"{key} = {_toml_inside(item)}" for key, item in value.items()) + "}"
     if isinstance(value, np.generic):
         value = value.item()
-    return json.dumps(value if not isinstance(value, tuple) else list(value))
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
 
 
 def _toml_inside(value: Any) -> str:
     return json.dumps(value) if isinstance(value, str) else _toml(value)
-
-
-def _rows(path: Path, first: int = 0) -> list[Row]:
-    """Returns the rows of a file from index ``first`` on."""
-    try:
-        text = path.read_text()
-    except FileNotFoundError:
-        return []
-    complete = text[: text.rfind("\n") + 1]  # the last line may be half written
-    rows = list(csv.DictReader(complete.splitlines()))
-    return [{key: float(value) if value else math.nan for key, value in row.items() if key != "check"} for row in rows[first:]]

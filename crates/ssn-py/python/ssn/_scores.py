@@ -35,7 +35,9 @@ class Scores(Mapping[str, float]):
         return sum(values) / len(values) if values else math.nan
 
     def __getattr__(self, name: str) -> float:
-        if name.startswith("_") or name not in self._figures:
+        if name.startswith("_"):
+            raise AttributeError(name)  # copies and pickles ask before there are figures
+        if name not in self._figures:
             near = get_close_matches(name, self._figures, 1)
             raise AttributeError(f"no score {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         return self[name]
@@ -55,6 +57,21 @@ class Scores(Mapping[str, float]):
             several = [key for key, about in self._figures.items() if about["per_rater"]]
             raise KeyError(f"{key!r} has no value for each rater; {', '.join(several)} have")
         return [math.nan if value is None else value for value in self._figures[key]["values"]]
+
+    def to_dict(self) -> dict[str, float]:
+        """The scores by name; nan where one has no value."""
+        return {key: self[key] for key in self}
+
+    def to_pandas(self) -> Any:
+        """The scores as a DataFrame with a row for each: ``title``, ``value`` and, where there are several, ``per_rater``."""
+        import pandas
+
+        rows = [
+            {"key": key, "title": about["title"], "value": self[key], "per_rater": about["values"] if about["per_rater"] else None}
+            for key, about in self._figures.items()
+            if key == about["key"]
+        ]
+        return pandas.DataFrame(rows).set_index("key")
 
     def _rows(self) -> list[tuple[str, str, str]]:
         rows = []

@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ssn import _program, _ssn
+from ssn import _ssn
 from ssn._files import ENDING
+from ssn._verbs import run
 
 BACKGROUND = (24, 24, 27)
 # The colors of classes 1, 2, …, as in figures and the viewer.
@@ -28,6 +29,8 @@ class Shown(Protocol):
 
     _native: Any
 
+    @property
+    def case(self) -> str: ...
     @property
     def classes(self) -> list[str]: ...
     @property
@@ -64,30 +67,44 @@ def html(distribution: Shown) -> str:
     return f"<div><div>{escape(repr(distribution)[1:-1])}{note} &nbsp; {legend}</div><div style='white-space:nowrap;overflow-x:auto'>{cells}</div></div>"
 
 
-def view(distribution: Shown, height: int) -> Any:
-    """The viewer's page: an element of a notebook, or a file that the browser opens, whose path is returned."""
-    with tempfile.TemporaryDirectory(prefix="ssn-view-") as folder:
-        file = distribution.save(Path(folder) / f"case{ENDING}")
-        page = Path(folder) / "view.html"
-        _program.run(["view", file, "--export", page, "--quiet"])
-        text = page.read_text(encoding="utf-8")
-    if not _in_notebook():
-        # The browser reads it later.
-        page = Path(tempfile.mkdtemp(prefix="ssn-view-")) / "view.html"
-        page.write_text(text, encoding="utf-8")
-        webbrowser.open(page.as_uri())
-        return page
-    return _Frame(f'<iframe srcdoc="{escape(text, quote=True)}" width="100%" height="{height}" style="border:0"></iframe>')
+class View:
+    """The viewer's page: an element of a notebook, or a file for the browser."""
 
-
-class _Frame:
-    """What a notebook shows."""
-
-    def __init__(self, html: str) -> None:
-        self._html = html
+    def __init__(self, path: Path, height: int) -> None:
+        self.path, self.height = path, height
 
     def _repr_html_(self) -> str:
-        return self._html
+        try:
+            source = self.path.resolve().relative_to(Path.cwd()).as_posix()
+        except ValueError:
+            source = self.path.resolve().as_uri()
+        return (
+            f'<iframe src="{escape(source, quote=True)}" width="100%" height="{self.height}" style="border:0"></iframe>'
+            f'<div><a href="{escape(source, quote=True)}" target="_blank">{escape(source)}</a></div>'
+        )
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        return f"<ssn.View {str(self.path)!r}>"
+
+
+def view(distribution: Shown, path: Path | None, height: int) -> View:
+    """Writes the viewer's page; opens it in the browser unless a notebook shows it."""
+    in_notebook = _in_notebook()
+    if path is None and in_notebook:
+        name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in distribution.case)
+        path = Path("ssn-views") / f"{name}.html"
+    elif path is None:
+        path = Path(tempfile.mkdtemp(prefix="ssn-view-")) / "view.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="ssn-view-") as folder:
+        file = distribution.save(Path(folder) / f"case{ENDING}")
+        run(["view", str(file), f"--export={path}", "--overwrite"], False, None)
+    if not in_notebook:
+        webbrowser.open(path.resolve().as_uri())
+    return View(path, height)
 
 
 def _in_notebook() -> bool:
@@ -100,7 +117,7 @@ def _in_notebook() -> bool:
 
 
 def _colored(labels: np.ndarray) -> np.ndarray:
-    colors = CLASSES[(labels.astype(int) - 1) % len(CLASSES)]
+    colors: np.ndarray = CLASSES[(labels.astype(int) - 1) % len(CLASSES)]
     colors[labels == 0] = BACKGROUND
     return colors
 

@@ -109,7 +109,10 @@ impl ImageTensors {
             masks.extend(self.mask_window(tile.output())?);
         }
         let mask = if masks.is_empty() { None } else { Some(Tensor::f_cat(&masks, 0)?) };
-        model.forward(&Tensor::f_stack(&images, 0)?, mask.as_ref(), Mode::Evaluation)
+        match model.forward(&Tensor::f_stack(&images, 0)?, mask.as_ref(), Mode::Evaluation)? {
+            Prediction::Stochastic(distribution) => Ok(Prediction::Stochastic(distribution.limited()?)),
+            logits => Ok(logits),
+        }
     }
 
     /// A part of the image, `[c, d', h', w']`; beyond the image its border is repeated, as in training.

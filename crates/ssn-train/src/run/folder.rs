@@ -16,7 +16,7 @@ use ssn_nn::space::Size;
 use tch::{Device, Kind, Tensor};
 
 use super::config::RunConfig;
-use super::sources::ConfigSources;
+use super::sources::{ConfigSources, Override};
 use crate::checkpoint::Checkpoints;
 
 /// A run whose every setting is known.
@@ -269,6 +269,18 @@ impl RunFolder {
         config.data.split.folds = None;
         let path = self.path.join(CONFIG);
         let text = toml::to_string(&config).map_err(|error| Error::data(&path, error))?;
+        write_atomically(&path, |out| out.write_all(text.as_bytes()))
+            .map_err(|error| NnError::unsaved(&path, error.source))
+    }
+
+    /// Changes settings of the frozen config, such as the number of steps.
+    pub fn change(&self, changes: &[Override]) -> Result<()> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let path = self.path.join(CONFIG);
+        let text = ssn_io::read_text(&path).map_err(|error| Error::data(&path, error))?;
+        let text = ConfigSources::changed(&path, text, changes)?;
         write_atomically(&path, |out| out.write_all(text.as_bytes()))
             .map_err(|error| NnError::unsaved(&path, error.source))
     }

@@ -20,6 +20,20 @@ const PRESET: &str = "preset";
 
 /// Tables that are one choice: a source that names another choice replaces the whole.
 const CHOICES: [&str; 4] = ["model.backbone", "model.head", "optimizer.method", "optimizer.decay"];
+/// The key of the steps of a run, and those of the phases in it.
+const STEPS: &str = "training.steps";
+const PHASES: [&str; 2] = ["loss.pretrain_steps", "loss.likelihood_steps"];
+/// Settings that a run may change when it is continued.
+const CHANGEABLE: [&str; 8] = [
+    STEPS,
+    "training.log_every",
+    "training.save_every",
+    "training.save_minutes",
+    "training.validate_every",
+    "training.validation_samples",
+    "training.validation_cases",
+    "training.patience",
+];
 /// The key of the file of a TorchScript network.
 const TORCHSCRIPT: &str = "model.backbone.torchscript";
 /// The key of tables that say themselves which choice they are.
@@ -149,6 +163,13 @@ pub struct ConfigSources {
     pub overrides: Vec<Override>,
 }
 
+/// Returns a number of steps in a table.
+fn steps_of(table: &Table, key: &str) -> Option<i64> {
+    let (last, sections) = parts_of(key).split_last().map(|(last, rest)| (last.clone(), rest.to_vec()))?;
+    let section = sections.iter().try_fold(table, |table, name| table.get(name)?.as_table())?;
+    section.get(&last)?.as_integer()
+}
+
 impl RunConfig {
     /// Returns the config of a preset with data sections that suit a dataset: what `ssn train --data DATASET` trains.
     ///
@@ -214,7 +235,61 @@ impl ConfigSources {
             toml::from_str(preset.text()).map_err(|error| self.wrong(explain(preset.text(), &error)))?;
         merge(&mut merged, table, "");
         self.apply_overrides(&mut merged);
+        self.shorten_phases(&mut merged);
         self.deserialize(merged)
+    }
+
+    /// Shortens the phases of the preset where they leave no step to the last one: they share half of the steps then.
+    fn shorten_phases(&self, merged: &mut Table) {
+        let Some(steps) = steps_of(merged, STEPS) else { return };
+        let phases = PHASES.map(|key| (key, steps_of(merged, key).unwrap_or(0)));
+        let (set_here, of_preset): (Vec<_>, Vec<_>) = phases.into_iter().partition(|(key, _)| self.sets(key));
+        let sum = |phases: &[(&str, i64)]| phases.iter().map(|(_, steps)| i128::from(*steps)).sum::<i128>();
+        let (room, needed) = (i128::from(steps) - sum(&set_here), sum(&of_preset));
+        if needed < room || room < 2 {
+            return;
+        }
+        for (key, phase) in of_preset.into_iter().filter(|(_, phase)| *phase > 0) {
+            let shorter = i128::from(phase) * (room / 2) / needed;
+            set(merged, &parts_of(key), &Value::Integer(shorter as i64), String::new());
+        }
+    }
+
+    /// Returns a sentence for each phase of the preset that is shorter in this config.
+    pub fn shortened(&self, config: &RunConfig) -> Vec<String> {
+        let Ok(preset) = self.file_table().and_then(|mut table| self.preset(&mut table)) else {
+            return vec![];
+        };
+        let Ok(preset) = toml::from_str::<Table>(preset.text()) else { return vec![] };
+        let Ok(own) = Table::try_from(config) else { return vec![] };
+        let sentence = |key: &&str| {
+            let (phase, own) = (steps_of(&preset, key)?, steps_of(&own, key)?);
+            let steps = config.training.steps;
+            (own < phase && !self.sets(key))
+                .then(|| format!("{key} is {own} instead of {phase}, because {STEPS} is {steps}"))
+        };
+        PHASES.iter().filter_map(sentence).collect()
+    }
+
+    /// Returns the text of a frozen config with changed settings.
+    ///
+    /// # Errors
+    /// A setting that a run must keep; a config that is wrong with the changes.
+    pub fn changed(path: &Path, text: String, changes: &[Override]) -> Result<String> {
+        for Override { keys, written, .. } in changes {
+            let key = keys.join(".");
+            if !CHANGEABLE.contains(&key.as_str()) {
+                let reason = format!("--set {written}: a run that is continued keeps {key}");
+                let advice = format!("it may change {}", CHANGEABLE.join(", "));
+                return Err(Error::usage(reason).advise(advice).into());
+            }
+        }
+        let sources =
+            Self { file: Some((path.to_owned(), text)), overrides: changes.to_vec(), ..Self::default() };
+        let mut table = sources.file_table()?;
+        sources.apply_overrides(&mut table);
+        sources.deserialize(table.clone())?;
+        toml::to_string(&table).map_err(|error| NnError::file(path, error))
     }
 
     /// Returns the config of a file that sets everything, as a run freezes it.

@@ -29,7 +29,7 @@ pub use ssn_args::LossKind;
 /// Numbers of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StepReport {
-    /// The number of the step, from 0.
+    /// The number of the step, from 1.
     pub step: u64,
     /// The loss of the batch.
     pub loss: f64,
@@ -230,7 +230,7 @@ impl Trainer {
                 if let Some(ema) = &mut self.ema {
                     ema.add(&self.model, self.step)?;
                 }
-                Ok(StepReport { step, loss, ess, gradient_norm, learning_rate: self.rate.at(step) })
+                Ok(StepReport { step: step + 1, loss, ess, gradient_norm, learning_rate: self.rate.at(step) })
             }
         }
     }

@@ -90,6 +90,33 @@ fn later_layers_win() {
 }
 
 #[test]
+fn phases_of_a_preset_are_shortened_where_they_do_not_fit() {
+    let phases = |settings: &[&str]| {
+        let sources = sources(Some(RunPreset::Small), DATA, settings);
+        let config = sources.config().unwrap();
+        (config.loss.pretrain_steps, config.loss.likelihood_steps, sources.shortened(&config))
+    };
+    let (pretrain, likelihood, none) = phases(&[]);
+    assert!(pretrain > 0 && likelihood > 0 && none.is_empty());
+    assert_eq!(
+        phases(&[&format!("training.steps={}", pretrain + likelihood + 1)]),
+        (pretrain, likelihood, vec![])
+    );
+    let (shorter, shortest, sentences) = phases(&["training.steps=60"]);
+    assert_eq!(
+        (shorter, shortest),
+        (30 * pretrain / (pretrain + likelihood), 30 * likelihood / (pretrain + likelihood))
+    );
+    assert_eq!(sentences.len(), 2);
+    assert_eq!(
+        sentences[0],
+        format!("loss.pretrain_steps is {shorter} instead of {pretrain}, because training.steps is 60")
+    );
+    let (own, rest, sentences) = phases(&["training.steps=60", "loss.pretrain_steps=50"]);
+    assert_eq!((own, rest, sentences.len()), (50, 5, 1));
+}
+
+#[test]
 fn another_choice_replaces_the_whole_of_the_old_one() {
     let text =
         format!("preset = \"brats\"\n{DATA}[batches]\npatch = {{ sampler = {{ kind = \"whole\" }} }}\n");
@@ -117,7 +144,7 @@ fn mistakes_are_told_with_their_place() {
             data("[loss]\nsamples = \"many\""),
             data("[loss]\nsamples = -1"),
             data("[loss]\npairing = \"antithetics\""),
-            data("[training]\nsteps = 10"),
+            data("[training]\nsteps = 10\n[loss]\npretrain_steps = 10"),
             data("[training]\nvalidate = 10"),
             data("[model]\nhead = { stochastic = { rnk = 3 } }"),
             data("[model]\nhead = \"diagonal\""),

@@ -12,7 +12,7 @@ use ssn_io::ErrorKind;
 use ssn_nn::NnError;
 use ssn_nn::communicator::Communicator;
 use ssn_nn::communicator::ThreadCommunicator;
-use ssn_nn::loss::{EnergyOptions, Loss, Similarity, energy_loss, register_loss, tempered_loss};
+use ssn_nn::loss::{EnergyOptions, Similarity, energy_loss, register_loss, tempered_loss};
 use ssn_nn::random::{GpuNoise, NoiseShape};
 use ssn_nn::space;
 use ssn_nn::space::{FeatureLayout, join_scales};
@@ -28,6 +28,7 @@ use ssn_train::{LossConfig, LossKind, Trainer};
 use tch::{Device, Kind, Tensor};
 
 use crate::common::take_random_numbers;
+use crate::own_likelihood::OwnLikelihood;
 
 const GPU: Device = Device::Cuda(0);
 
@@ -779,33 +780,6 @@ fn noise_on_the_gpu_has_the_bits_of_the_cpu() {
             assert!(host.rank.equal(&device.rank.to_device(Device::Cpu)));
             assert!(host.diagonal.equal(&device.diagonal.to_device(Device::Cpu)));
         }
-    }
-}
-
-/// The negative log-likelihood of the paper as a program's own loss; waits for the GPU if it `syncs`.
-#[derive(Debug)]
-struct OwnLikelihood {
-    syncs: bool,
-}
-
-impl Loss for OwnLikelihood {
-    fn loss(
-        &self,
-        distribution: &LowRankNormalTensors,
-        target: &Target,
-        noise: NoiseSource<'_>,
-    ) -> ssn_nn::Result<Tensor> {
-        let samples = distribution.sample(&noise.draws(0..noise.draw_count()?)?)?;
-        let log_p = target.log_probability(&samples)?;
-        if self.syncs {
-            assert!(log_p.max().double_value(&[]).is_finite());
-        }
-        let each = (log_p.size()[0] as f64).ln() - log_p.logsumexp([0i64].as_slice(), false);
-        Ok(each.mean_dim([1i64].as_slice(), false, None::<Kind>))
-    }
-
-    fn can_be_captured(&self) -> bool {
-        !self.syncs
     }
 }
 

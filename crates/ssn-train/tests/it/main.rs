@@ -9,6 +9,7 @@ mod config_reference;
 mod gpu;
 mod latent;
 mod memory;
+mod own_likelihood;
 mod ranks;
 mod tiles;
 mod training;

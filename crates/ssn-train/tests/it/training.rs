@@ -20,6 +20,7 @@ use ssn_train::{LossConfig, LossKind, Trainer};
 use tch::{Kind, Tensor};
 
 use crate::common::small_unet;
+use crate::own_likelihood::OwnLikelihood;
 
 const SEED: u64 = 11;
 const CPU: Execution = Execution { precision: Precision::F32, device: tch::Device::Cpu };
@@ -352,24 +353,6 @@ fn a_generation_that_was_set_aside_leaves_its_place_to_another() {
     assert_eq!(checkpoints.newest().unwrap().checkpoint.unwrap().progress.step, 20);
 }
 
-/// The negative log-likelihood of the paper, as a program's own loss.
-#[derive(Debug)]
-struct Likelihood;
-
-impl Loss for Likelihood {
-    fn loss(
-        &self,
-        distribution: &LowRankNormalTensors,
-        target: &Target,
-        noise: NoiseSource<'_>,
-    ) -> ssn_nn::Result<Tensor> {
-        let samples = distribution.sample(&noise.draws(0..noise.draw_count()?)?)?;
-        let log_p = target.log_probability(&samples)?; // [m, b, t]
-        let each = (log_p.size()[0] as f64).ln() - log_p.logsumexp([0i64].as_slice(), false);
-        Ok(each.mean_dim([1i64].as_slice(), false, None::<Kind>))
-    }
-}
-
 /// Gives a number for the whole batch.
 #[derive(Debug)]
 struct WholeBatch;
@@ -399,7 +382,7 @@ fn the_likelihood_as_an_own_loss_trains_alike() {
         let mut trainer = trainer_of(Model::new(&model_config(patch, 1), CPU, SEED).unwrap(), loss);
         (0..5).map(|k| trainer.step(&sampler.batch(k).unwrap()).unwrap()).collect::<Vec<_>>()
     };
-    let mine = own("likelihood-of-a-test", Likelihood);
+    let mine = own("likelihood-of-a-test", OwnLikelihood { syncs: false });
     // The optimizer starts anew with an own loss: only the first step after pretraining is comparable.
     for (own, built_in) in run(mine).iter().zip(run(LossConfig { own: None, ..mine })).take(3) {
         assert_eq!(

@@ -12,7 +12,7 @@ use ssn::io::Limits;
 use ssn::nn::communicator::{Communicator, ThreadCommunicator};
 use ssn::prelude::*;
 use ssn::training::run::StopReason;
-use ssn::{ExportConfig, ExportFormat, Result, export, train_parallel};
+use ssn::{ExportConfig, ExportFormat, Result, Training, export};
 use tempfile::TempDir;
 
 /// Settings of a run as short as a run can be: two validations, two checkpoints, a row per step.
@@ -91,7 +91,10 @@ pub fn train_on(ranks: usize, config: &TrainConfig, stop_after: Option<usize>) -
     };
     let train = |comm: Option<Arc<dyn Communicator>>| {
         tch::set_num_threads(1);
-        Ok(train_parallel(config, Control { progress: &progress, stop: &stop }, comm)?.ended)
+        Ok(Training::from_config(config)
+            .ranks(comm)
+            .start(Control { progress: &progress, stop: &stop })?
+            .ended)
     };
     if ranks == 1 {
         return train(None);

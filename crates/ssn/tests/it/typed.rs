@@ -92,7 +92,7 @@ fn events_have_the_numbers_of_the_files() {
         .iter()
         .filter_map(|event| if let Event::Step(step) = event { Some(step.step) } else { None })
         .collect();
-    assert_eq!(steps, [0, 1, 2, 3], "a step each");
+    assert_eq!(steps, [1, 2, 3, 4], "a step each");
     let losses = |range: std::ops::Range<u64>| {
         let losses = events.iter().filter_map(|event| match event {
             Event::Step(step) if range.contains(&step.step) => Some(step.loss),
@@ -114,7 +114,7 @@ fn events_have_the_numbers_of_the_files() {
         match event {
             Event::Row { step, means } => {
                 rows += 1;
-                assert_eq!(means.loss, Some(losses(step - 2..*step)));
+                assert_eq!(means.loss, Some(losses(step - 1..step + 1)));
                 assert_eq!(means.loss, Some(cell(*step, LOSS)));
             }
             Event::Validated { step, scores, .. } => {
@@ -130,5 +130,5 @@ fn events_have_the_numbers_of_the_files() {
     assert!(events.contains(&Event::Resumed { step: 2 }));
     assert!(matches!(events.last(), Some(Event::Ended { reason: StopReason::Finished, steps: 4, .. })));
     let line = serde_json::to_string(&events[1]).unwrap();
-    assert!(line.starts_with(r#"{"event":"step","step":0,"loss":"#), "{line}");
+    assert!(line.starts_with(r#"{"event":"step","step":1,"loss":"#), "{line}");
 }

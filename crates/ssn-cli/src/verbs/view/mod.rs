@@ -10,27 +10,39 @@ use ssn_data::text::counted;
 use ssn_eval::ErrorKind;
 use ssn_view::{ExportCase, Exported, Library, Listed, Packing, Server, ServerLimits, export};
 
+use crate::answer::Answer;
 use crate::args::{Global, ViewArgs};
 use crate::exit::{Failure, json, print, tell};
-use crate::progress;
 use gather::Gathered;
-use ssn_core::{OnProgress, Phase};
+use ssn_core::{Control, OnProgress, Phase};
 
-/// Serves the cases until it is stopped, or writes them to a file.
-pub fn run(args: &ViewArgs, global: &Global) -> Result<(), Failure> {
+/// Writes the cases to the file of `--export`.
+pub fn answer(args: &ViewArgs, control: Control<'_>) -> Result<Answer, Failure> {
+    let Some(path) = &args.export else {
+        return Err(Failure::new(ErrorKind::Usage, "--export names no file"));
+    };
+    ssn_eval::check_free_or(path, args.overwrite, "choose another name")?;
+    let gathered = gather(args, control)?;
+    let exported = write_page(path, &gathered, control.progress)?;
+    let cases = counted(exported.cases, "case");
+    let size = exported.bytes as f64 / f64::from(1 << 20);
+    let text = format!("{} ({size:.1} MiB) holds {cases}; open it in a browser\n", path.display());
+    Answer::new(text, &Written { file: path, exported })
+}
+
+/// Serves the cases until it is stopped.
+pub fn serve(args: &ViewArgs, global: &Global, control: Control<'_>) -> Result<(), Failure> {
     check_host(args)?;
-    if let Some(path) = &args.export {
-        ssn_eval::check_free_or(path, args.overwrite, "choose another name")?;
-    }
+    serve_gathered(args, gather(args, control)?, global)
+}
+
+fn gather(args: &ViewArgs, control: Control<'_>) -> Result<Gathered, Failure> {
     let packing = Packing { seed: args.seed, crop: args.crop };
     let gathered = Gathered::open(&args.input, &args.cases, args.data.as_deref(), packing)?;
-    if let Some(note) = gathered.note.as_ref().filter(|_| !global.quiet) {
-        tell(note);
+    if let Some(note) = &gathered.note {
+        control.message(note);
     }
-    match &args.export {
-        Some(path) => write(path, &gathered, global),
-        None => serve(args, gathered, global),
-    }
+    Ok(gathered)
 }
 
 /// What `--json` prints of a server.
@@ -41,7 +53,7 @@ struct Serving<'a> {
     port: u16,
 }
 
-fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<(), Failure> {
+fn serve_gathered(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<(), Failure> {
     let count = gathered.found.len();
     let title = gathered.title.clone();
     let server = Server::bind(args.host, args.port.unwrap_or(0), library(gathered), ServerLimits::default())?;
@@ -93,16 +105,6 @@ struct Written<'a> {
     file: &'a Path,
     #[serde(flatten)]
     exported: Exported,
-}
-
-fn write(path: &Path, gathered: &Gathered, global: &Global) -> Result<(), Failure> {
-    let exported = write_page(path, gathered, &progress::show(global.quiet))?;
-    if global.json {
-        return print(&json(&Written { file: path, exported })?);
-    }
-    let cases = counted(exported.cases, "case");
-    let size = exported.bytes as f64 / f64::from(1 << 20);
-    print(&format!("{} ({size:.1} MiB) holds {cases}; open it in a browser\n", path.display()))
 }
 
 /// Writes a page with all cases of a folder of predictions, and replaces one that is there.
