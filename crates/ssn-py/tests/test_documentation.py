@@ -14,7 +14,7 @@ import ssn
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-@pytest.mark.parametrize("page", ["README.md", "crates/ssn-py/README.md", "docs/reference/distribution-files.md"])
+@pytest.mark.parametrize("page", ["crates/ssn-py/README.md", "docs/reference/distribution-files.md"])
 def test_snippets_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if "distribution-files" in page:
@@ -62,16 +62,17 @@ import ssn
 
 image: np.ndarray = np.zeros((8, 8))
 images: Sequence[np.ndarray] = []
+raters: np.ndarray = np.zeros((2, 8, 8), np.uint8)
 
 
 def check() -> None:
 """
 
 
-@pytest.mark.parametrize("page", ["python-train", "python-predict"])
+@pytest.mark.parametrize("page", ["docs/guides/python-train.md", "docs/guides/python-predict.md", "README.md"])
 def test_types_of_the_guides(page, tmp_path):
     mypy = pytest.importorskip("mypy.api")
-    blocks = re.findall(r"```python(?: no_run)?\n(.*?)```", (DOCS / f"guides/{page}.md").read_text(encoding="utf-8"), re.S)
+    blocks = re.findall(r"```python(?: no_run)?\n(.*?)```", (DOCS.parent / page).read_text(encoding="utf-8"), re.S)
     assert blocks
     lines = "\n".join(blocks).replace("def on_event(event):", "def on_event(event: ssn.Event) -> Any:").splitlines()
     lines = ["    " + line for line in lines if line != "import ssn"]

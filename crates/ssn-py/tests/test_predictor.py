@@ -217,7 +217,7 @@ def test_tensors(predictor, rng):
 def test_messages_speak_python():
     for message, expected in [
         ("go on with `ssn train --resume runs/a`", "go on with `ssn.train(resume='runs/a')`"),
-        ("name a new one with --out", "name a new one with out"),
+        ("name a new one with --out, or use --overwrite", "name a new one with out, or use overwrite=True"),
         ("run `ssn evaluate p --allow-missing`", "run `ssn.evaluate('p', allow_missing=True)`"),
         ("use `ssn train c.toml --set training.steps=30`", "use `ssn.train('c.toml', set={'training.steps': 30})`"),
         ("see `ssn view p`", "see `ssn view p`"),

@@ -25,7 +25,15 @@ def in_python(message: str) -> str:
     """Returns a message with its commands and options as they are written in Python."""
     message = re.sub(r"`ssn ([a-z-]+)((?: [^`]*)?)`", _call, message)
     message = message.replace("`cargo xtask setup`", "`pip install ssn[train]`")
-    return re.sub(r"(?<![\w-])--([a-z][a-z-]+)", lambda option: option[1].replace("-", "_"), message)
+    return re.sub(r"(?<![\w-])--([a-z][a-z-]+)", _keyword, message)
+
+
+FLAGS = {"overwrite", "allow_missing", "allow_changed_data", "skip_check", "resume", "fast", "categorical", "probabilities", "entropy"}
+
+
+def _keyword(option: re.Match[str]) -> str:
+    name = option[1].replace("-", "_")
+    return f"{name}=True" if name in FLAGS else name
 
 
 CALLS = {"train", "predict", "evaluate", "sample", "report", "check", "init", "export"}
