@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import ssn
-from ssn.torch import LowRankHead, LowRankNormal, energy_loss, monte_carlo_loss
+from ssn.torch import LowRankHead, LowRankNormal, SSNLoss, StochasticNetwork, energy_loss, export_onnx, monte_carlo_loss
 
 CASES = json.loads((Path(__file__).parent / "losses.json").read_text())
 
@@ -90,8 +90,14 @@ def test_wrong_input_is_named():
     d = LowRankNormal(torch.zeros(2, 3, 4), torch.ones(2, 3, 4), torch.zeros(2, 1, 3, 4))
     for error, text, call in [
         (ValueError, "target has the shape", lambda: monte_carlo_loss(d, torch.zeros(2, 5, dtype=torch.int64))),
-        (ValueError, "target holds 0 to 3", lambda: energy_loss(d, torch.arange(4).expand(2, 4))),
-        (TypeError, "class numbers are whole", lambda: energy_loss(d, torch.zeros(2, 4))),
+        (ValueError, "the classes, which are 0 to 2", lambda: energy_loss(d, torch.arange(4).expand(2, 4))),
+        (ValueError, "not whole", lambda: energy_loss(d, torch.full((2, 4), 0.5))),
+        (ValueError, "need ignore_index", lambda: energy_loss(d, torch.full((2, 4), 255))),
+        (ValueError, "present has the shape", lambda: energy_loss(d, torch.zeros(2, 4).long(), present=torch.ones(2, 2))),
+        (ValueError, "negative or undefined variances", lambda: LowRankNormal(d.mean, -d.diagonal, d.factor).rsample()),
+        (ValueError, "rows have the shape", lambda: LowRankNormal.from_rows(torch.zeros(2, 7, 4), 3)),
+        (ValueError, "kind is", lambda: SSNLoss(2, "other")),
+        (ValueError, "initial_scale", lambda: LowRankHead(4, 2, initial_scale=0.0)),
         (ValueError, "samples is 0", lambda: monte_carlo_loss(d, torch.zeros(2, 4, dtype=torch.int64), 0)),
         (ValueError, "no rater", lambda: energy_loss(d, torch.zeros(2, 0, 4, dtype=torch.int64))),
         (TypeError, "target is a ndarray", lambda: energy_loss(d, np.zeros((2, 4), int))),
@@ -101,3 +107,143 @@ def test_wrong_input_is_named():
     ]:
         with pytest.raises(error, match=text):
             call()
+
+
+LOSSES = [monte_carlo_loss, energy_loss]
+
+
+def parts_of(rng, b=2, c=3, r=2, space=(4, 5)):
+    """Random mean, variances and factor."""
+    shapes = [(b, c, *space), (b, c, *space), (b, r, c, *space)]
+    mean, diagonal, factor = (torch.tensor(rng.normal(size=shape)) for shape in shapes)
+    return [mean.requires_grad_(), diagonal.square().requires_grad_(), factor.requires_grad_()]
+
+
+def gradients(loss, parts):
+    return torch.autograd.grad(loss.sum(), parts)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_samples_in_parts_have_the_same_loss_and_gradients(loss, rng):
+    parts, target = parts_of(rng), torch.tensor(rng.integers(3, size=(2, 3, 4, 5)))
+    noise = LowRankNormal(*parts).noise(7)
+    whole = loss(LowRankNormal(*parts), target, noise=noise)
+    in_parts = loss(LowRankNormal(*parts), target, noise=noise, samples_at_once=3)
+    assert torch.allclose(whole, in_parts, rtol=1e-12)
+    for a, b in zip(gradients(whole, parts), gradients(in_parts, parts)):
+        assert torch.allclose(a, b, rtol=1e-10, atol=1e-12)
+    # Noise that is drawn in each part is the same in the backward pass: the gradient is that of the loss.
+    torch.manual_seed(3)
+    drawn = loss(LowRankNormal(*parts), target, 6, samples_at_once=2)
+    torch.manual_seed(3)
+    shifted = [part.detach() + (1e-6 if place == 0 else 0) for place, part in enumerate(parts)]
+    moved = loss(LowRankNormal(*shifted), target, 6, samples_at_once=2)
+    slope = float((moved - drawn.detach()).sum()) / 1e-6
+    assert slope == pytest.approx(float(gradients(drawn, parts)[0].sum()), abs=1e-4)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_ignored_voxels_and_absent_raters_do_not_count(loss, rng):
+    parts, target = parts_of(rng, space=(6,)), torch.tensor(rng.integers(3, size=(2, 2, 6)))
+    noise = LowRankNormal(*parts).noise(5)
+    ignored = target.clone()
+    ignored[..., 4:] = 255
+    cut = [part[..., :4] for part in parts]
+    found = loss(LowRankNormal(*parts), ignored, noise=noise, ignore_index=255)
+    assert torch.allclose(found, loss(LowRankNormal(*cut), target[..., :4], noise=(noise[0], noise[1][..., :4])), rtol=1e-10)
+    assert all(gradient[..., 4:].abs().max() == 0 for gradient in gradients(found, parts))
+    absent = torch.cat([target, torch.full((2, 1, 6), -1)], 1)
+    present = torch.tensor([[True, True, False]] * 2)
+    found = loss(LowRankNormal(*parts), absent, noise=noise, ignore_index=-1, present=present)
+    assert torch.allclose(found, loss(LowRankNormal(*parts), target, noise=noise), rtol=1e-10)
+    nobody = loss(LowRankNormal(*parts), absent, noise=noise, ignore_index=-1, present=torch.zeros(2, 3))
+    assert torch.isfinite(nobody).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_losses_take_whole_floats_and_compile(loss, rng):
+    parts, target = [part.detach().float() for part in parts_of(rng)], torch.tensor(rng.integers(3, size=(2, 2, 4, 5)))
+    noise = LowRankNormal(*parts).noise(4)
+    expected = loss(LowRankNormal(*parts), target, noise=noise)
+    assert torch.equal(loss(LowRankNormal(*parts), target.float(), noise=noise), expected)
+
+    def compute(mean, diagonal, factor, target, of_rank, of_voxels):
+        return loss(LowRankNormal(mean, diagonal, factor), target, noise=(of_rank, of_voxels))
+
+    compiled = torch.compile(compute, backend="eager", fullgraph=True)
+    assert torch.allclose(compiled(*parts, target, *noise), expected)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_half_precision_around_them_does_not_reach_them(loss):
+    torch.manual_seed(0)
+    head, features = LowRankHead(8, 3, rank=2), torch.randn(2, 8, 6, 6)
+    target = torch.randint(3, (2, 2, 6, 6))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        d = head(features.bfloat16())
+        assert {part.dtype for part in (d.mean, d.diagonal, d.factor)} == {torch.float32}
+        noise = d.noise(5)
+        inside = loss(d, target, noise=noise)
+    assert torch.equal(inside, loss(d, target, noise=noise))
+
+
+def test_a_head_stays_finite():
+    torch.manual_seed(0)
+    head = LowRankHead(4, 2, rank=2)
+    d = head(torch.full((1, 4, 3, 3), 1e4))
+    assert torch.isfinite(d.diagonal).all() and torch.isfinite(d.rsample(3)).all()
+    loss = energy_loss(d, torch.zeros(1, 3, 3).long(), 4)
+    loss.sum().backward()
+    assert all(torch.isfinite(parameter.grad).all() for parameter in head.parameters())
+    limited = LowRankHead(4, 2, rank=2, log_diagonal_limit=3.0)(torch.full((1, 4, 3, 3), 1e4))
+    assert limited.diagonal.max() < 21
+    torch.manual_seed(0)
+    certain = LowRankHead(4, 2, rank=2, initial_scale=0.1)
+    plain = head(torch.ones(1, 4, 3, 3))
+    assert torch.allclose(certain(torch.ones(1, 4, 3, 3)).factor, 0.1 * plain.factor, atol=1e-6)
+
+
+def test_distributions_are_rows_and_parts(rng):
+    d = LowRankNormal(*parts_of(rng))
+    same = LowRankNormal.from_rows(d.rows, 3)
+    assert all(torch.equal(getattr(same, name), getattr(d, name)) for name in ("mean", "diagonal", "factor"))
+    assert len(d) == 2 and len(d[-1]) == 1 and torch.equal(d[-1].mean[0], d.mean[1]) and torch.equal(d[1:].factor, d.factor[1:])
+    assert not d.detach().mean.requires_grad and d.to(torch.float32).factor.dtype == torch.float32
+
+
+def test_a_network_trains_through_rows(rng):
+    torch.manual_seed(0)
+    network = StochasticNetwork(torch.nn.Conv2d(1, 8, 3, padding=1), LowRankHead(8, 2, rank=2))
+    image = torch.zeros(2, 1, 16, 16)
+    image[:, :, 4:10, 4:10] = 1
+    target = image.repeat(1, 2, 1, 1)
+    target[:, 1, 4] = 0
+    optimizer = torch.optim.Adam(network.parameters(), 0.03)
+    values = []
+    for kind in ("mean", "likelihood", "energy"):
+        loss = SSNLoss(2, kind, samples=8)
+        for _ in range(60):
+            optimizer.zero_grad()
+            value = loss(network(image), target)
+            value.backward()
+            optimizer.step()
+        values.append(float(value.detach()))
+    assert values[0] < 0.3 and values[2] < 0.1
+
+
+def test_onnx_has_the_numbers_of_pytorch(tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    torch.manual_seed(0)
+    network = StochasticNetwork(torch.nn.Conv2d(1, 8, 3, padding=1), LowRankHead(8, 3, rank=2))
+    path = export_onnx(network, tmp_path / "net.onnx", torch.randn(1, 1, 16, 16), names=["background", "a", "b"], dynamic_size=True)
+    session = runtime.InferenceSession(path)
+    for shape in [(1, 1, 16, 16), (3, 1, 24, 20)]:
+        image = torch.randn(*shape)
+        mean, diagonal, factor = session.run(None, {"image": image.numpy()})
+        expected = LowRankNormal.from_rows(network(image).detach(), 3)
+        for found, part in zip((mean, diagonal, factor), (expected.mean, expected.diagonal, expected.factor)):
+            assert found == pytest.approx(part.numpy(), rel=1e-4, abs=1e-5)
+    about = json.loads(session.get_modelmeta().custom_metadata_map["ssn"])
+    assert about["rank"] == 2 and about["classes"] == ["background", "a", "b"]
+    assert ssn.LowRankNormal(mean[0], diagonal[0], factor[0], classes=about["classes"]).sample(3).shape == (3, 24, 20)

@@ -8,7 +8,8 @@
     d = distribution.to_ssn(0)               # samples, scores and pictures of the first image
 """
 
-from ssn.torch.head import LowRankHead, LowRankNormal
-from ssn.torch.losses import energy_loss, monte_carlo_loss
+from ssn.torch.head import LowRankHead, LowRankNormal, StochasticNetwork
+from ssn.torch.losses import SSNLoss, energy_loss, monte_carlo_loss
+from ssn.torch.onnx import export_onnx
 
-__all__ = ["LowRankHead", "LowRankNormal", "energy_loss", "monte_carlo_loss"]
+__all__ = ["LowRankHead", "LowRankNormal", "SSNLoss", "StochasticNetwork", "energy_loss", "export_onnx", "monte_carlo_loss"]
