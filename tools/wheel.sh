@@ -34,7 +34,7 @@ make_environment() {
     rm -rf "$environment"
     "$python" -I -m venv "$environment"
     pytorch=$(sed -n 's/^train = \["\(.*\)"\]$/\1/p' crates/ssn-py/pyproject.toml)
-    "$environment/bin/python" $pip ${engine:+"${pytorch:?}"} numpy pytest nbclient ipykernel safetensors tqdm mypy pandas pillow nibabel SimpleITK ${engine:+onnx onnxscript onnxruntime}
+    "$environment/bin/python" $pip ${engine:+"${pytorch:?}"} numpy pytest nbclient ipykernel safetensors tqdm mypy pandas pillow nibabel SimpleITK ${engine:+onnx onnxscript onnxruntime monai==1.6.1}
     echo "engine: $engine" > "$environment/waits"
 }
 if [ -n "$only_environment" ]; then

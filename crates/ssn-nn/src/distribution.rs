@@ -19,6 +19,20 @@ pub const LOGITS_AT_ONCE: i64 = 1 << 24;
 /// Logits η ~ N(μ, Σ_q P_q P_qᵀ + diag(D)) for each image of a batch.
 ///
 /// The tensors' counterpart of [`ssn_core::LowRankNormal`], with the same layout and a batch in front.
+///
+/// ```
+/// use ssn_nn::{LowRankNormalTensors, NoiseSource, Pairing, StepNoise};
+/// use tch::{Device, Kind, Tensor};
+///
+/// // Two images of six voxels, three classes, rank 4.
+/// let options = (Kind::Float, Device::Cpu);
+/// let (mean, factor) = (Tensor::zeros([2, 3, 6], options), Tensor::randn([2, 4, 3, 6], options));
+/// let distribution = LowRankNormalTensors::new(mean, Tensor::ones([2, 3, 6], options), factor)?;
+/// let noise = StepNoise::new(0, 0, distribution.noise_shape(20), Pairing::Independent)?;
+/// let logits = distribution.sample(&NoiseSource::Step(&noise).draws(0..20)?)?;
+/// assert_eq!(logits.size(), [20, 2, 3, 6]);
+/// # Ok::<(), ssn_nn::NnError>(())
+/// ```
 #[derive(Debug)]
 pub struct LowRankNormalTensors {
     mean: Tensor,

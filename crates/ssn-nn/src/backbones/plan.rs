@@ -44,6 +44,16 @@ impl UNetPlan {
 ///
 /// Each level halves the axes that are long enough and whose voxels are not much longer than the finest, so that
 /// voxels become cubes before they become large; kernels span 1 voxel along axes that are still too coarse.
+///
+/// ```
+/// use ssn_nn::backbones::{UNetPlan, plan_unet};
+///
+/// // Volumes with slices of 3 mm: the first levels halve rows and columns alone.
+/// let (unet, patch) = plan_unet(UNetPlan { width: 16, ..UNetPlan::new([20, 100, 100], [3.0, 0.8, 0.8], 2) })?;
+/// assert_eq!(unet.strides[0], [1, 2, 2]);
+/// assert!(patch.iter().zip([20, 100, 100]).all(|(&n, asked)| n >= asked));
+/// # Ok::<(), ssn_nn::NnError>(())
+/// ```
 pub fn plan_unet(plan: UNetPlan) -> Result<(UNetConfig, Size)> {
     if plan.patch.iter().any(|&n| n < 1) {
         return refused("the patch size", format!("{:?}", plan.patch), "at least 1 along every axis");

@@ -20,6 +20,24 @@ pub struct MonteCarloLoss {
 }
 
 /// −log (1/M) Σ_m p(target | η⁽ᵐ⁾) for each image, as −logsumexp_m log p(target | η⁽ᵐ⁾) + log M: the paper's loss.
+///
+/// ```
+/// use ssn_nn::{LowRankNormalTensors, NoiseSource, Pairing, StepNoise, Target, monte_carlo_loss};
+/// use tch::{Device, Kind, Tensor};
+///
+/// let options = (Kind::Float, Device::Cpu);
+/// let mean = Tensor::zeros([2, 3, 6], options).set_requires_grad(true);
+/// let (diagonal, factor) = (Tensor::ones([2, 3, 6], options), Tensor::ones([2, 4, 3, 6], options));
+/// let distribution = LowRankNormalTensors::new(mean.shallow_clone(), diagonal, factor)?;
+/// // Two raters of each image: class numbers `[b, t, v]`.
+/// let target = Target::classes(Tensor::zeros([2, 2, 6], (Kind::Int64, Device::Cpu)), 3)?;
+/// let noise = StepNoise::new(0, 0, distribution.noise_shape(20), Pairing::Independent)?;
+/// let loss = monte_carlo_loss(&distribution, &target, NoiseSource::Step(&noise))?.loss;
+/// assert_eq!(loss.size(), [2]);
+/// loss.sum(Kind::Double).backward();
+/// assert_eq!(mean.grad().size(), [2, 3, 6]);
+/// # Ok::<(), ssn_nn::NnError>(())
+/// ```
 pub fn monte_carlo_loss(
     distribution: &LowRankNormalTensors,
     target: &Target,

@@ -24,6 +24,23 @@ use crate::inference::tiles::TileConfig;
 use crate::inference::{InputImage, LatentSamples, Timing, WholeImageConfig, WholeImagePrediction, predict};
 
 /// A network that can be used.
+///
+/// ```no_run
+/// use std::path::Path;
+///
+/// use ssn_args::CheckpointChoice;
+/// use ssn_data::Case;
+/// use ssn_nn::{Execution, Precision};
+/// use ssn_train::inference::{WholeImageConfig, never_stop};
+/// use ssn_train::run::TrainedModel;
+///
+/// let model = TrainedModel::open(Path::new("run"), CheckpointChoice::Best, Execution::cpu(Precision::F32))?;
+/// // Raw intensities `[c, d, h, w]`; the model's own normalization is applied.
+/// let case = Case { id: "a".into(), channels: 1, shape: [1, 64, 64], image: vec![0.0; 64 * 64], ..Case::default() };
+/// let (file, _) = model.predict(case, &WholeImageConfig::default(), never_stop)?;
+/// println!("rank {}", file.distribution().rank());
+/// # Ok::<(), ssn_nn::NnError>(())
+/// ```
 #[derive(Debug)]
 pub struct TrainedModel {
     /// The network.

@@ -90,6 +90,23 @@ trait Backend: Debug {
 }
 
 /// A model in training.
+///
+/// ```no_run
+/// use ssn_data::BatchSampler;
+/// use ssn_nn::{Execution, LearningRate, Method, Model, ModelConfig, NnError, Precision, Schedule, Warmup};
+/// use ssn_train::{LossConfig, Trainer};
+///
+/// # fn train(batches: &BatchSampler) -> Result<(), NnError> {
+/// let model = Model::new(&ModelConfig::lidc(), Execution::cpu(Precision::F32), 0)?;
+/// let rate = LearningRate::new(1e-4, Schedule::Constant, Warmup::default(), 1000)?;
+/// let mut trainer = Trainer::new(model, Method::adam(), rate, LossConfig::default(), 0)?;
+/// for step in 0..1000 {
+///     let report = trainer.step(&batches.batch(step)?)?;
+///     println!("{} {}", report.step, report.loss);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Trainer {
     model: Model,

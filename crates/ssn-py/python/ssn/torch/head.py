@@ -48,7 +48,7 @@ class LowRankNormal:
         if rows.ndim < 3 or classes < 1 or count % classes or count < 2 * classes:
             raise ValueError(f"rows have the shape {tuple(rows.shape)}, but [b, (2 + rank)·{classes}, ...] is needed")
         mean, diagonal, factor = torch.split(rows, [classes, classes, count - 2 * classes], 1)
-        return cls(mean, diagonal, factor.unflatten(1, (count // classes - 2, classes)))
+        return cls(mean, diagonal, factor.reshape(len(rows), count // classes - 2, classes, *rows.shape[2:]))
 
     @property
     def rows(self) -> Tensor:
