@@ -62,11 +62,11 @@ pub fn main_with(register: impl FnOnce() -> ssn::nn::Result<()>) -> ExitCode {
 fn run(cli: &Cli) -> Result<(), Failure> {
     ssn::training::warm_up_vector_math();
     match &cli.verb {
-        Verb::Worker(args) => worker::run(&args.replies),
+        Verb::Worker(args) => worker::run(&args.replies, answer),
         Verb::Info => print(&json(&EngineInfo { cuda_part: ssn_cuda::is_built() })?),
         // What the dataset has is checked by `ssn` itself.
         Verb::Check(args) => ssn::check_config(&args.dataset).map_err(Failure::from),
-        verb => watched(cli, |control| answer(verb, &cli.global, control, |_| {})),
+        verb => watched(cli, |control| answer(verb, &cli.global, control, &mut |_| {})),
     }
 }
 
@@ -75,7 +75,7 @@ fn answer(
     verb: &Verb,
     global: &Global,
     control: Control<'_>,
-    listener: impl FnMut(&Event),
+    listener: &mut dyn FnMut(&Event),
 ) -> Result<Answer, Failure> {
     match verb {
         Verb::Demo(args) => demo::answer(args, control),

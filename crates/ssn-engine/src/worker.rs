@@ -31,6 +31,7 @@ use signal_hook::iterator::Signals;
 use ssn::core::{PhaseId, Progress};
 use ssn::training::run::Event;
 use ssn::{Control, Error, ErrorKind, PredictConfig, Predictor, PredictorOptions, Volume};
+use ssn_cli::args::Global;
 use ssn_cli::{Answer, Cli, Failure, Verb};
 use ssn_io::Geometry;
 
@@ -42,8 +43,11 @@ const MOST_BLOB: u64 = 1 << 38;
 /// Counts of items are sent at most as often as this, and the last one of a phase always.
 const INTERVAL: Duration = Duration::from_millis(50);
 
+/// Runs a verb; the last argument gets the events of a training.
+pub type RunVerb = fn(&Verb, &Global, Control<'_>, &mut dyn FnMut(&Event)) -> Result<Answer, Failure>;
+
 /// Answers requests until standard input ends. Replies go to the pipe `frames`, such as `/dev/fd/5`.
-pub fn run(frames: &Path) -> Result<(), Failure> {
+pub fn run(frames: &Path, run_verb: RunVerb) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::new(ErrorKind::Io, format!("{}: {error}", frames.display()));
     let out = Frames::new(File::options().write(true).open(frames).map_err(failed)?);
     let waiting = Arc::new(Waiting::default());
@@ -53,16 +57,16 @@ pub fn run(frames: &Path) -> Result<(), Failure> {
     let (sender, requests) = channel();
     thread::spawn(move || receive(&sender, &received));
     out.send(&json!({ "hello": { "protocol": PROTOCOL, "version": env!("CARGO_PKG_VERSION") } }), &[]);
-    answer_all(&requests, &waiting, &out);
+    answer_all(&requests, &waiting, &out, run_verb);
     Ok(())
 }
 
-fn answer_all(requests: &Receiver<Received>, waiting: &Waiting, out: &Frames) {
+fn answer_all(requests: &Receiver<Received>, waiting: &Waiting, out: &Frames, run_verb: RunVerb) {
     let mut predictor = None;
     for Received { request, stop } in requests {
         let progress = |event: Progress<'_>| out.progress(event);
         let control = Control { progress: &progress, stop: &stop };
-        let work = || answer(request?, &mut predictor, control, out);
+        let work = || answer(request?, &mut predictor, control, out, run_verb);
         let outcome =
             catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(ssn::of_panic(&*panic).into()));
         waiting.forget(&stop);
@@ -89,10 +93,13 @@ fn answer(
     predictor: &mut Option<Predictor>,
     control: Control<'_>,
     out: &Frames,
+    run_verb: RunVerb,
 ) -> Result<(Value, Option<Vec<u8>>), Failure> {
     match request {
         Request::Run(words) => {
-            let Answer { text, json, failure, .. } = run_verb(&words, control, out)?;
+            let Cli { verb, global } = parse("", &words)?;
+            let mut listener = |event: &Event| out.send(&json!({ "event": event }), &[]);
+            let Answer { text, json, failure, .. } = run_verb(&verb, &global, control, &mut listener)?;
             let json: Option<Value> =
                 json.map(|json| serde_json::from_str(&json)).transpose().map_err(Error::internal)?;
             let failure =
@@ -123,12 +130,6 @@ fn answer(
             Ok((json!({ "network": timing.network }), Some(file.to_bytes()?)))
         }
     }
-}
-
-/// Runs a verb of the engine, as on a command line.
-fn run_verb(words: &[String], control: Control<'_>, out: &Frames) -> Result<Answer, Failure> {
-    let cli = parse("", words)?;
-    crate::answer(&cli.verb, &cli.global, control, |event: &Event| out.send(&json!({ "event": event }), &[]))
 }
 
 /// Parses words of a command line, after a verb unless that is empty.

@@ -40,7 +40,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
         "ssn-engine",
         &["ssn", "ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-cuda", "ssn-nn", "ssn-train", "ssn-cli"],
     ),
-    ("ssn-py", &["ssn-io", "ssn-core", "ssn-eval"]),
+    ("ssn-py", &["ssn-io", "ssn-core", "ssn-eval", "ssn-cli"]),
     ("xtask", &["ssn-testing"]),
 ];
 
@@ -188,9 +188,9 @@ const MODULES: &[(&str, &[&str])] = &[
             "compare",
         ],
     ),
-    ("ssn-py", &["convert", "work", "image", "distribution", "score"]),
+    ("ssn-py", &["convert", "work", "image", "distribution", "score", "verb"]),
     ("ssn-view", &["keep", "image", "scores", "package", "page", "export", "server"]),
-    ("ssn-cli", &["exit", "threads", "shard", "args", "progress", "signals", "engine", "verbs"]),
+    ("ssn-cli", &["exit", "answer", "threads", "shard", "args", "progress", "signals", "engine", "verbs"]),
     (
         "ssn",
         &[
@@ -208,7 +208,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "experiment",
         ],
     ),
-    ("ssn-engine", &["ranks", "toy", "train", "predict", "export", "demo", "experiment"]),
+    ("ssn-engine", &["ranks", "toy", "train", "predict", "export", "demo", "experiment", "worker"]),
 ];
 
 #[test]
