@@ -2,6 +2,7 @@
 
 import _thread
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -100,6 +101,50 @@ def test_a_killed_worker_is_an_error_and_the_next_call_works(predictor, trained)
     assert np.array_equal(predictor(image).mean, before.mean) and predictor._worker.pid != process
 
 
+def test_a_closed_predictor_leaves_its_map_with_an_error(trained):
+    images = list(images_of(trained[1]).values())
+    with trained[0].predictor(device="cpu") as predictor:
+        found = predictor.map(images)
+        next(found)
+    with pytest.raises(RuntimeError, match="closed before it answered"):
+        next(found)
+    assert predictor(images[0]).case == "case"
+    predictor.close()
+
+
+def test_images_before_a_broken_one_are_predicted(predictor, trained):
+    def broken():
+        yield from list(images_of(trained[1]).values())[:2]
+        raise OSError("the disk")
+
+    seen = []
+    with pytest.raises(OSError, match="the disk"):
+        for d in predictor.map(broken()):
+            seen.append(d.case)
+    assert seen == ["case0", "case1"]
+
+
+def test_a_second_interrupt_kills_the_worker(predictor, trained):
+    image = images_of(trained[1])["case0"]
+
+    def interrupt(progress):
+        _thread.interrupt_main()
+        time.sleep(0.01)
+        _thread.interrupt_main()
+        time.sleep(0.01)
+
+    with pytest.raises(KeyboardInterrupt):
+        predictor(image, on_progress=interrupt)
+        predictor(image)
+    assert predictor(image).shape == (32, 32)
+
+
+def test_a_predictor_can_be_pickled(predictor, trained):
+    image = images_of(trained[1])["case0"]
+    with pickle.loads(pickle.dumps(predictor)) as same:
+        assert np.array_equal(same(image).mean, predictor(image).mean)
+
+
 def test_two_threads_share_a_worker(predictor, trained):
     images = images_of(trained[1])
     expected = {name: predictor(image).mean for name, image in images.items()}
@@ -157,6 +202,8 @@ def test_a_model_that_cannot_be_opened_is_an_error(tmp_path, trained):
         ssn.Predictor(tmp_path / "nothing")
     with pytest.raises(ValueError, match="run"):
         ssn.Predictor(tmp_path, device="cpu")(np.zeros((8, 8)))
+    with pytest.raises(ValueError, match="three lengths"):
+        ssn.Predictor(trained[0].path, tile=(16, 16))
     with pytest.raises(ValueError, match="checkpoint"):
         ssn.Predictor(trained[0].path, checkpoint="worst", device="cpu")(np.zeros((32, 32)))
 
@@ -177,6 +224,12 @@ def test_images_of_nibabel_keep_their_geometry(predictor, rng):
     assert np.array_equal(d.mean, predictor(array[:, :, 0].T, affine=affine).mean)
     sample = d.sample_image(3, seed=1)
     assert isinstance(sample, nibabel.Nifti1Image) and sample.shape == array.shape and np.allclose(sample.affine, affine)
+    elsewhere = affine.copy()
+    elsewhere[0, 3] += 20
+    with pytest.raises(ValueError, match="another affine"):
+        predictor(nibabel.Nifti1Image(array, affine), mask=nibabel.Nifti1Image(array, elsewhere))
+    with pytest.raises(ValueError, match="geometry of its own"):
+        predictor(nibabel.Nifti1Image(array, affine), spacing=2.0)
     assert sample.get_data_dtype() == np.uint8 and np.array_equal(np.asarray(sample.dataobj)[:, :, 0].T, d.sample(1, first=3, seed=1)[0])
 
 
@@ -192,6 +245,7 @@ def test_images_of_simple_itk_keep_their_geometry(predictor, rng):
     assert sample.GetSpacing() == image.GetSpacing() and sample.GetOrigin() == image.GetOrigin()
     assert np.array_equal(itk.GetArrayFromImage(sample), d.sample(1)[0])
     volume = itk.GetImageFromArray(array[None])
+    assert predictor(volume).sample_image().GetSize() == (24, 32, 1)
     volume.SetDirection((0, 1, 0, -1, 0, 0, 0, 0, 1))
     volume.SetSpacing((1.0, 2.0, 3.0))
     found = _images.read(volume, None, None)
@@ -204,6 +258,10 @@ def test_pictures(predictor, rng):
     d = predictor(pillow.fromarray(array))
     assert d.shape == (32, 24) and d.spacing is None and np.array_equal(d.mean, predictor(array).mean)
     assert np.array_equal(np.asarray(d.sample_image()), d.sample(1)[0])
+    turned = pillow.fromarray(array)
+    turned.getexif()[0x0112] = 6
+    with pytest.raises(ValueError, match="exif_transpose"):
+        predictor(turned)
     with pytest.raises(ValueError, match="mode 'P'"):
         predictor(pillow.fromarray(array).convert("P"))
 
@@ -221,6 +279,8 @@ def test_messages_speak_python():
         ("run `ssn evaluate p --allow-missing`", "run `ssn.evaluate('p', allow_missing=True)`"),
         ("use `ssn train c.toml --set training.steps=30`", "use `ssn.train('c.toml', set={'training.steps': 30})`"),
         ("see `ssn view p`", "see `ssn view p`"),
+        ("the folder that `ssn train --out` made", "the folder that `ssn.train(out=…)` made"),
+        ("invalid value 'x' for '--split <SPLIT>'", "invalid value 'x' for split"),
         ("a well-known -- dash", "a well-known -- dash"),
     ]:
         assert _errors.in_python(message) == expected

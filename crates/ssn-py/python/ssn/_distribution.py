@@ -141,7 +141,10 @@ class Distribution:
         return maps
 
     def sample_image(self, i: int = 0, *, seed: int = 0, **steering: Any) -> Any:
-        """Sample ``i`` as the image that was predicted came: an array, or an image of nibabel, SimpleITK or Pillow with its geometry."""
+        """Sample ``i`` as the image that was predicted came: an array, or an image of nibabel, SimpleITK or Pillow with its geometry.
+
+        Distributions that were read from a file, copied or pickled give arrays.
+        """
         return self._as_image(self.sample(1, seed=seed, first=i, **steering)[0])
 
     def prediction_image(self, rule: str = "mean") -> Any:

@@ -12,6 +12,7 @@ PROBLEMS_FOUND, USAGE, BAD_DATA, IO, STOPPED, OUT_OF_MEMORY = 1, 2, 65, 74, 75, 
 def failure(code: int, message: str) -> BaseException:
     """Returns the exception of a failure."""
     kinds: dict[int, type[BaseException]] = {
+        PROBLEMS_FOUND: ValueError,
         USAGE: ValueError,
         BAD_DATA: ValueError,
         IO: OSError,
@@ -24,7 +25,8 @@ def failure(code: int, message: str) -> BaseException:
 def in_python(message: str) -> str:
     """Returns a message with its commands and options as they are written in Python."""
     message = re.sub(r"`ssn ([a-z-]+)((?: [^`]*)?)`", _call, message)
-    message = message.replace("`cargo xtask setup`", "`pip install ssn[train]`")
+    message = message.replace("`cargo xtask setup`", "`pip install ssn[train]`").replace("the same command goes on", "the same call continues")
+    message = re.sub(r"'--([a-z-]+) <[^>]*>(\.\.\.)?'", r"--\1", message)
     return re.sub(r"(?<![\w-])--([a-z][a-z-]+)", _keyword, message)
 
 
@@ -59,13 +61,13 @@ def _call(command: re.Match[str]) -> str:
         else:
             arguments.append(("", word))
             place += 1
-    shown = (f"{name}={_value(value)}" if name else repr(value) for name, value in arguments)
+    shown = (f"{name}={_value(name, value)}" if name else repr(value) for name, value in arguments)
     return f"`ssn.{verb}({', '.join(shown)})`"
 
 
-def _value(text: str | None) -> str:
+def _value(name: str, text: str | None) -> str:
     if text is None:
-        return "True"
+        return "True" if name in FLAGS else "…"
     key, equals, value = text.partition("=")
     if equals and re.fullmatch(r"[a-z_.]+", key):
         return f"{{{key!r}: {value if re.fullmatch(r'[0-9.]+', value) else repr(value)}}}"

@@ -30,6 +30,8 @@ def read(image: Any, spacing: float | Sequence[float] | None, affine: Any) -> Im
     """Takes an array or an image of nibabel, SimpleITK or Pillow; given ``spacing`` or ``affine`` win over the image's."""
     library = type(image).__module__.partition(".")[0]
     given = spacing is not None or affine is not None
+    if given and library in ("nibabel", "SimpleITK"):
+        raise ValueError(f"the image of {library} has a geometry of its own; leave out spacing and affine, or give its array")
     if library == "nibabel" and hasattr(image, "affine"):
         array, own, back = _nibabel(image)
     elif library == "SimpleITK" and hasattr(image, "GetDirection"):
@@ -43,6 +45,8 @@ def read(image: Any, spacing: float | Sequence[float] | None, affine: Any) -> Im
     values = floats(array, "image")
     if values.ndim not in (2, 3, 4) or 0 in values.shape:
         raise ValueError(f"image has the shape {values.shape}, but [h, w], [c, h, w] or [c, d, h, w] is needed")
+    if values.ndim == 3 and spacing is not None and np.size(spacing) == 3:
+        raise ValueError("spacing has 3 numbers, but the image has axes [c, h, w]; a volume of one channel is volume[None]")
     finite(values, "image")
     axes = 2 if values.ndim < 4 else 3
     if given:
@@ -59,11 +63,21 @@ def read(image: Any, spacing: float | Sequence[float] | None, affine: Any) -> Im
 def mask_of(mask: Any, image: Image) -> np.ndarray:
     """Takes a mask of the image, as an array or as an image of its kind: uint8 ``[d, h, w]``."""
     library = type(mask).__module__.partition(".")[0]
-    found = read(mask, None, None).values[0] if library in ("nibabel", "SimpleITK", "PIL") else as_numpy(mask, "mask")
+    if library in ("nibabel", "SimpleITK", "PIL"):
+        given = read(mask, None, None)
+        found = given.values[0]
+        if given.affine is not None and image.affine is not None and not np.allclose(given.affine, image.affine, rtol=1e-3, atol=1e-2):
+            raise ValueError("mask has another affine than the image; bring it to the grid of the image first")
+    else:
+        found = as_numpy(mask, "mask")
     size = image.values.shape[1:]
     if found.shape not in (size, size[1:] if size[0] == 1 else size):
         raise ValueError(f"mask has the shape {found.shape}, but the image has {size[1:] if size[0] == 1 else size}")
     return np.ascontiguousarray(found != 0).astype(np.uint8).reshape(size)
+
+
+ORIENTATION = 274
+"""The tag of EXIF."""
 
 
 def _as_array(labels: np.ndarray) -> np.ndarray:
@@ -97,7 +111,7 @@ def _simple_itk(image: Any) -> Parts:
     array = SimpleITK.GetArrayFromImage(image)  # d, h, w and then components
     axes = image.GetDimension()
     if axes not in (2, 3):
-        raise ValueError(f"image has {axes} axes of space, but 2 or 3 are needed")
+        raise ValueError(f"image has {axes} axes of space, but 2 or 3 are needed; channels are components of voxels, by SimpleITK.Compose")
     if image.GetNumberOfComponentsPerPixel() > 1:
         array = np.moveaxis(array, -1, 0)
     else:
@@ -111,7 +125,7 @@ def _simple_itk(image: Any) -> Parts:
     affine[:2] *= -1.0
 
     def back(labels: np.ndarray) -> Any:
-        made = SimpleITK.GetImageFromArray(np.ascontiguousarray(labels))
+        made = SimpleITK.GetImageFromArray(np.ascontiguousarray(labels).reshape(image.GetSize()[::-1]))
         made.CopyInformation(image)  # type: ignore[no-untyped-call, unused-ignore]
         return made
 
@@ -121,6 +135,8 @@ def _simple_itk(image: Any) -> Parts:
 def _pillow(image: Any) -> Parts:
     if image.mode in ("P", "1", "PA", "CMYK", "YCbCr", "LAB", "HSV"):
         raise ValueError(f'image has the mode {image.mode!r}; convert it as the network has learned, such as image.convert("L")')
+    if image.getexif().get(ORIENTATION, 1) != 1:
+        raise ValueError("image is to be turned or mirrored by its EXIF orientation; do that with PIL.ImageOps.exif_transpose")
     array = np.asarray(image)
     array = array if array.ndim == 2 else np.moveaxis(array, -1, 0)
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from ssn import _ssn
-from ssn._distribution import Distribution
+from ssn._distribution import Distribution, count
 from ssn._images import Image, mask_of, read
 from ssn._progress import OnProgress, Phases
+from ssn._verbs import options
 from ssn._worker import Worker
 
 class Predictor:
@@ -39,16 +40,21 @@ class Predictor:
         voxels_at_once: int | None = None,
         samples: int = 100,
     ) -> None:
-        self.path = Path(model)
-        members = [ensemble] if isinstance(ensemble, (str, os.PathLike)) else list(ensemble)
-        for path in [self.path, *map(Path, members)]:
-            if not path.exists():
+        members = members_of(ensemble)
+        for path in [model, *members]:
+            if not Path(path).exists():
                 raise FileNotFoundError(f"{path} does not exist; ssn.train makes a run")
-        words = [os.fspath(self.path.absolute()), "--device", device, "--checkpoint", checkpoint, "--precision", "single"]
-        words += [word for member in members for word in ("--ensemble", os.fspath(Path(member).absolute()))]
-        words += [] if tile is None else ["--tile", ",".join(str(int(length)) for length in tile)]
-        words += [] if voxels_at_once is None else ["--voxels-at-once", str(voxels_at_once)]
-        words += ["--samples", str(samples)]
+        self.path = Path(model).absolute()
+        voxels_at_once = None if voxels_at_once is None else count(voxels_at_once, "voxels_at_once")
+        self._options = {
+            "device": str(device),
+            "checkpoint": checkpoint,
+            "ensemble": [os.path.abspath(member) for member in members],
+            "tile": tile,
+            "voxels_at_once": voxels_at_once,
+            "samples": count(samples, "samples"),
+        }
+        words = [os.fspath(self.path), *options(**{**self._options, "tile": tile_of(tile)}, precision="single")]
         self._worker = Worker({"open": words})
         self.network_seconds = 0.0
         """What the network itself took for the last image."""
@@ -75,18 +81,31 @@ class Predictor:
         phases = Phases(False, on_progress)
         return self._distribution(self._worker.ask(request, blobs, lambda frame: phases(frame["progress"])), prepared)
 
-    def map(self, images: Iterable[Any], **options: Any) -> Iterator[Distribution]:
+    def map(self, images: Iterable[Any], **about: Any) -> Iterator[Distribution]:
         """The distributions of images in their order; while one is computed, the next is taken from ``images``.
 
-        ``options`` are those of a single image. Case names are ``case0``, ``case1``, … unless ``images`` has pairs of name and image.
+        ``about`` is as of a single image. Case names are ``case0``, ``case1``, … unless ``images`` has pairs of name and image, or is a
+        dictionary.
         """
-        case = str(options.pop("case", "case"))
+        case = str(about.pop("case", "case"))
         waiting: tuple[int, Image] | None = None
+        broken: Exception | None = None
+        if isinstance(images, Mapping):
+            images = images.items()
+
+        def numbered() -> Iterator[tuple[int, Any]]:
+            nonlocal broken
+            try:
+                yield from enumerate(images)
+            except Exception as error:
+                # After the image that is being computed.
+                broken = error
+
         try:
-            for number, item in enumerate(images):
+            for number, item in numbered():
                 name, image = item if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) else (f"{case}{number}", item)
-                prepared = read(image, options.get("spacing"), options.get("affine"))
-                request, blobs = _request(prepared, name, options.get("mask"))
+                prepared = read(image, about.get("spacing"), about.get("affine"))
+                request, blobs = _request(prepared, name, about.get("mask"))
                 sent = (self._worker.submit(request, blobs), prepared)
                 before, waiting = waiting, sent
                 if before is not None:
@@ -94,6 +113,8 @@ class Predictor:
             if waiting is not None:
                 last, waiting = waiting, None
                 yield self._distribution(self._worker.result(last[0], _warn), last[1])
+            if broken is not None:
+                raise broken
         finally:
             if waiting is not None:
                 self._worker.forget(waiting[0])
@@ -126,8 +147,30 @@ class Predictor:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self.path, self._options)
+
     def __repr__(self) -> str:
         return f"<ssn.Predictor {str(self.path)!r}>"
+
+
+def _reopened(path: Path, chosen: dict[str, Any]) -> Predictor:
+    return Predictor(path, **chosen)
+
+
+def members_of(ensemble: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """The paths of further runs, of which there may be one or none."""
+    several = [ensemble] if isinstance(ensemble, (str, os.PathLike)) else list(ensemble)
+    return [os.fspath(path) for path in several]
+
+
+def tile_of(tile: Sequence[int] | None) -> str | None:
+    """The size of a tile as an option."""
+    if tile is None:
+        return None
+    if not isinstance(tile, Sequence) or len(tile) != 3:
+        raise ValueError(f"tile is {tile!r}, but three lengths (d, h, w) are needed; d is 1 for pictures")
+    return ",".join(str(count(length, "tile")) for length in tile)
 
 
 def _warn(frame: dict[str, Any]) -> None:

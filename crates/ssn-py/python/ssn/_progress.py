@@ -7,7 +7,10 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from ssn._errors import in_python
 
 
 @dataclass
@@ -46,9 +49,9 @@ class Phases:
     def __call__(self, event: dict[str, Any]) -> None:
         ((kind, about),) = event.items()
         if kind == "warning":
-            warnings.warn(about, RuntimeWarning, stacklevel=2)
+            warnings.warn(in_python(about), RuntimeWarning, stacklevel=_level_of_caller())
         elif kind == "message":
-            self.line(about)
+            self.line(in_python(about))
         elif kind == "begin":
             self._begin(about)
         elif kind in ("done", "current"):
@@ -98,6 +101,15 @@ class Phases:
 
 
 SECONDS_BETWEEN_LINES = 10.0
+
+
+def _level_of_caller() -> int:
+    """The ``stacklevel`` of the line outside this package."""
+    package, level = str(Path(__file__).parent), 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _bar_type() -> Any:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ssn._distribution import Distribution
+from ssn._distribution import Distribution, count, whole
 from ssn._errors import STOPPED, failure, in_python
-from ssn._predictor import Predictor
+from ssn._predictor import Predictor, members_of, tile_of
 from ssn._progress import OnProgress, Phases
 from ssn._verbs import Answer, AnyPath, options, paths
 from ssn._worker import Worker
@@ -57,9 +57,9 @@ class Run:
     """A trained network: the folder of a run, or a bundle that ``ssn export`` made."""
 
     def __init__(self, path: AnyPath) -> None:
-        self.path = Path(path)
-        if not self.path.exists():
-            raise FileNotFoundError(f"{self.path} does not exist; ssn.train makes a run")
+        if not Path(path).exists():
+            raise FileNotFoundError(f"{path} does not exist; ssn.train makes a run")
+        self.path = Path(path).absolute()
         self._predictors: dict[tuple[str, str], Predictor] = {}
 
     def predictor(
@@ -153,15 +153,24 @@ def train(
     returned. Ctrl-C saves as well, and is raised then. ``resume`` continues the run in ``out``, or in the folder that it names, longer with
     ``set={"training.steps": 2000}``, and, unless ``allow_changed_data``, only on the same images and labels. ``time_limit`` is in minutes.
     """
-    place = Path(out if resume is True or not resume else resume)
+    if on_event is not None and not callable(on_event):
+        raise TypeError(f"on_event is {on_event!r}, but a function is needed")
+    if not isinstance(resume, bool) and os.fspath(out) not in ("run", os.fspath(resume)):
+        raise ValueError(f"resume names {os.fspath(resume)} and out {os.fspath(out)}, but a run continues in its folder")
+    place = Path(out if isinstance(resume, bool) else resume)
+    if resume and not place.exists():
+        raise FileNotFoundError(f"{place} does not exist; ssn.train makes a run")
     for name, path in {"config": config, "data": data}.items():
         if path is not None and not Path(path).exists():
             raise FileNotFoundError(f"{name}: {path} does not exist")
     if set is not None and not isinstance(set, Mapping):
         raise TypeError('set must name settings, as {"training.steps": 1000}')
-    settings = [f"{key}={_toml(value)}" for key, value in (set or {}).items()]
+    settings = [f"{key}={_toml(value, key)}" for key, value in _flat(set or {}).items()]
+    seed = None if seed is None else whole(seed, "seed")
+    fold = None if fold is None else whole(fold, "fold")
+    workers = None if workers is None else whole(workers, "workers")
     shared = options(
-        data=data, set=settings, time_limit=time_limit, workers=workers, device=device, allow_changed_data=allow_changed_data, skip_check=skip_check
+        data=data, set=settings, time_limit=time_limit, workers=workers, device=str(device), allow_changed_data=allow_changed_data, skip_check=skip_check
     )
     given = {"config": config, "preset": preset, "seed": seed, "fold": fold}
     named = [name for name, value in given.items() if value is not None]
@@ -172,7 +181,7 @@ def train(
     else:
         if config is None and data is None:
             raise ValueError("there is nothing to train on; name a config, which ssn.init writes, or data")
-        words = ["train", *([] if config is None else paths(config)), *options(out=place, preset=preset, seed=seed, fold=fold), *shared]
+        words = ["train", *([] if config is None else paths(config, "config")), *options(out=place, preset=preset, seed=seed, fold=fold), *shared]
     phases, worker, last = Phases(progress), Worker(), 0
 
     def on_frame(frame: dict[str, Any]) -> None:
@@ -183,7 +192,7 @@ def train(
         fields = dict(frame["event"])
         kind = fields.pop("event")
         last = fields.get({"began": "done", "ended": "steps"}.get(kind, "step"), last)
-        if on_event is not None and on_event(Event(kind, last, fields)) is False:
+        if on_event is not None and _is_false(on_event(Event(kind, last, fields))):
             worker.stop()
 
     try:
@@ -204,7 +213,7 @@ def train(
 
 def predict(
     model: AnyPath,
-    data: AnyPath | Sequence[AnyPath] = (),
+    data: AnyPath | Sequence[AnyPath] | None = None,
     out: AnyPath = "predictions",
     *,
     ensemble: AnyPath | Sequence[AnyPath] = (),
@@ -226,17 +235,17 @@ def predict(
 
     Without ``data``, the test cases of the dataset of the run. Stopped by Ctrl-C, the same call continues.
     """
-    words = ["predict", *paths(model), *paths(data)]
+    words = ["predict", *paths(model, "model"), *([] if data is None else paths(data, "data"))]
     words += options(
         out=out,
-        ensemble=paths(ensemble),
+        ensemble=members_of(ensemble),
         split=split,
         checkpoint=checkpoint,
         precision=precision,
-        device=device,
-        tile=None if tile is None else ",".join(str(int(length)) for length in tile),
-        voxels_at_once=voxels_at_once,
-        samples=samples,
+        device=str(device),
+        tile=tile_of(tile),
+        voxels_at_once=None if voxels_at_once is None else count(voxels_at_once, "voxels_at_once"),
+        samples=count(samples, "samples"),
         prediction=prediction,
         probabilities=probabilities,
         nifti=nifti,
@@ -251,10 +260,31 @@ def predict(
     return Answer(reply["answer"] or {}, reply["text"])
 
 
-def _toml(value: Any) -> str:
+def _is_false(answer: Any) -> bool:
+    return isinstance(answer, (bool, np.bool_)) and not answer
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings whose sections may be mappings, as ``{"training": {"steps": 1000}}``."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and "." not in str(key):
+            flat |= {f"{key}.{inner}": of_inner for inner, of_inner in value.items()}
+        else:
+            flat[str(key)] = value
+    return flat
+
+
+def _toml(value: Any, key: str = "set") -> str:
     """A value as ``--set`` takes it."""
     if isinstance(value, str):
         return value
+    if isinstance(value, os.PathLike):
+        return str(os.fspath(value))
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError(f"{key} is {value}, which no setting can be; leave it out for the default")
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key} = {_toml_inside(item)}" for key, item in value.items()) + "}"
     if isinstance(value, np.generic):

@@ -71,6 +71,9 @@ class Check(Answer):
         """Whether there are no problems."""
         return bool(self["ok"])
 
+    def __bool__(self) -> bool:
+        return self.ok
+
 
 def options(**values: Any) -> list[str]:
     """Options as on a command line: None and False are left out, lists are repeated."""
@@ -85,14 +88,21 @@ def options(**values: Any) -> list[str]:
     return words
 
 
-def paths(given: AnyPath | Sequence[AnyPath]) -> list[str]:
-    """One path or several; one that begins with a dash is no option."""
+def paths(given: AnyPath | Sequence[AnyPath], name: str) -> list[str]:
+    """One path or several, which must exist; one that begins with a dash is no option."""
     several = [given] if isinstance(given, (str, os.PathLike)) else list(given)
+    if not several:
+        raise ValueError(f"{name} is empty, but at least one path is needed")
+    for path in several:
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"{name}: {os.fspath(path)} does not exist")
     return [path if not (path := os.fspath(one)).startswith("-") else os.path.join(".", path) for one in several]
 
 
-def pairs(values: Mapping[Any, Any] | None) -> list[str]:
-    """Pairs as ``name=value``."""
+def pairs(values: Mapping[Any, Any] | Sequence[Any] | None) -> list[str]:
+    """Pairs as ``name=value``; a list has numbers for names."""
+    if values is not None and not isinstance(values, Mapping):
+        values = dict(enumerate(values))
     return [f"{name}={value}" for name, value in (values or {}).items()]
 
 
@@ -101,6 +111,8 @@ def run(words: list[str], progress: bool, on_progress: OnProgress | None, allowe
     phases = Phases(progress, on_progress)
     try:
         found, text, code, message = _ssn.run_verb(words, _program.folder(), lambda event: phases(json.loads(event)))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("stopped; the same call continues") from None
     finally:
         phases.close()
     if code != 0 and code not in allowed:
@@ -138,7 +150,7 @@ def evaluate(
 
     ``masks`` and ``sets`` are as of :func:`ssn.score`. Stopped by Ctrl-C, the same call continues.
     """
-    words = ["evaluate", *paths(predictions)]
+    words = ["evaluate", *paths(predictions, "predictions")]
     groups = [f"{name}={'+'.join([group] if isinstance(group, str) else group)}" for name, group in (masks or {}).items()]
     words += options(
         data=data,
@@ -175,7 +187,7 @@ def sample(
     first: int = 0,
     temperature: float | None = None,
     class_scale: Mapping[str, float] | None = None,
-    mode_weights: Mapping[int, float] | None = None,
+    mode_weights: Mapping[int, float] | Sequence[float] | None = None,
     diagonal_noise: bool = True,
     probabilities: bool = False,
     entropy: bool = False,
@@ -185,7 +197,7 @@ def sample(
     on_progress: OnProgress | None = None,
 ) -> Answer:
     """Writes samples of distribution files, or of folders of them, as label maps, as ``ssn sample`` does."""
-    words = ["sample", *paths(inputs)]
+    words = ["sample", *paths(inputs, "inputs")]
     words += options(
         out=out,
         samples=samples,
@@ -217,18 +229,18 @@ def report(
     on_progress: OnProgress | None = None,
 ) -> Path:
     """Writes a page of predictions and runs, as ``ssn report`` does, and returns its path."""
-    words = ["report", *paths(inputs), *options(out=out, cases=cases, samples=samples, seed=seed, data=data, overwrite=overwrite)]
+    words = ["report", *paths(inputs, "inputs"), *options(out=out, cases=cases, samples=samples, seed=seed, data=data, overwrite=overwrite)]
     found, _, _ = run(words, progress, on_progress)
     return Path(found["report"])
 
 
 def check(dataset: AnyPath, *, progress: bool = True, on_progress: OnProgress | None = None) -> Check:
     """Finds every problem of a dataset, or of a config that names one, as ``ssn check`` does."""
-    found, text, code = run(["check", *paths(dataset)], progress, on_progress, allowed=(PROBLEMS_FOUND,))
+    found, text, code = run(["check", *paths(dataset, "dataset")], progress, on_progress, allowed=(PROBLEMS_FOUND,))
     return Check({**found, "ok": code == 0}, text)
 
 
 def init(dataset: AnyPath, out: AnyPath = "ssn.toml", *, overwrite: bool = False) -> Answer:
     """Recognizes a dataset and writes a config for it, as ``ssn init`` does."""
-    found, text, _ = run(["init", *paths(dataset), *options(out=out, overwrite=overwrite)], False, None)
+    found, text, _ = run(["init", *paths(dataset, "dataset"), *options(out=out, overwrite=overwrite)], False, None)
     return Answer(found, text)

@@ -47,7 +47,7 @@ class Worker:
         self._lock = threading.RLock()
         self._owner = os.getpid()
         self._process: subprocess.Popen[bytes] | None = None
-        self._sent = self._answered = 0
+        self._sent = self._answered = self._lost = 0
         self._replies: dict[int, Reply | BaseException] = {}
         self._unwanted: set[int] = set()
 
@@ -117,9 +117,14 @@ class Worker:
         broken: BaseException | None = None
         while number not in self._replies:
             self._check_owner()
-            if self._process is None:
-                raise RuntimeError("the worker was closed before it answered")
-            frame, blob = self._read()
+            if self._process is None or number <= self._lost:
+                raise RuntimeError("it was closed before it answered")
+            try:
+                frame, blob = self._read()
+            except RuntimeError:
+                if interrupts.count > 1:
+                    raise KeyboardInterrupt("the worker was killed; what it saved before is there") from None
+                raise
             if self._is_answer(frame, blob) or on_frame is None or broken is not None:
                 continue
             try:
@@ -188,7 +193,7 @@ class Worker:
             os.close(there)
         self._incoming: FileIO = os.fdopen(here, "rb", buffering=0)
         self._finalizer = weakref.finalize(self, _end, self._process, self._incoming, self._owner)
-        self._sent = self._answered = 0
+        self._answered = self._lost = self._sent
         self._replies.clear()
         self._unwanted.clear()
         self._read()  # its greeting

@@ -106,7 +106,9 @@ def energy_loss(
         between_samples = (distances(soft, soft, squares, squares) * off_diagonal).sum((1, 2)) / (m * (m - 1))
         pairs = weights.unsqueeze(1) * weights.unsqueeze(2)
         between_raters = (distances(truth, truth, squares_truth, squares_truth) * pairs).sum((1, 2))
-        return 2 * to_raters - diversity_weight * between_samples - between_raters
+        # An image without raters teaches nothing, and no diversity either.
+        has_raters = weights.sum(1) > 0
+        return (2 * to_raters - diversity_weight * between_samples - between_raters) * has_raters
 
 
 class SSNLoss(nn.Module):

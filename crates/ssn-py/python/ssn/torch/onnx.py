@@ -14,6 +14,11 @@ from torch import Tensor, nn
 from ssn.torch.head import LowRankNormal
 
 
+def found_classes(found: Tensor | LowRankNormal) -> int:
+    """The classes of a distribution."""
+    return 1 if isinstance(found, Tensor) else found.mean.shape[1]
+
+
 class _Parts(nn.Module):
     """A network whose rows are taken apart."""
 
@@ -55,6 +60,9 @@ def export_onnx(
         if isinstance(found, Tensor) and count is None:
             raise ValueError("classes is not given, but the network returns rows, which do not say how many there are")
         rank = (LowRankNormal.from_rows(found, int(count or 1)) if isinstance(found, Tensor) else found).rank
+        labels = max(int(count or found_classes(found)), 2)
+        if names is not None and len(names) != labels:
+            raise ValueError(f"names are {', '.join(names)}, but the network has {labels} labels")
         parts = _Parts(network, int(count or 1)).eval()
         shape: dict[int, Any] = {0: torch.export.Dim("batch")}
         if dynamic_size:
