@@ -146,7 +146,7 @@ fn parse(verb: &str, words: &[String]) -> Result<Cli, Failure> {
 enum Request {
     Run(Vec<String>),
     Open(Vec<String>),
-    Predict(ImageRequest),
+    Predict(Box<ImageRequest>),
 }
 
 /// An image to be predicted.

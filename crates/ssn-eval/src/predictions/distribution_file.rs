@@ -2,7 +2,6 @@
 //!
 //! `docs/reference/distribution-files.md` describes the format; this module is that page in Rust.
 
-use std::io::Cursor;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -603,7 +602,7 @@ impl DistributionFile {
         Ok(())
     }
 
-    /// Returns the bytes of the file.
+    /// Returns the bytes of the file without its hash, which [`DistributionFile::of_bytes`] reads: for another process of this machine.
     ///
     /// # Errors
     /// Too little memory.
@@ -615,9 +614,8 @@ impl DistributionFile {
         let mut bytes = vec![];
         let refused = |_| Error::memory(format!("case {}", self.description.case), needed as u64);
         bytes.try_reserve_exact(needed).map_err(refused)?;
-        let mut out = Cursor::new(bytes);
-        tensors::write(&mut out, &text, tensors).map_err(Error::mismatch)?;
-        Ok(out.into_inner())
+        tensors::write_unhashed(&mut bytes, &text, tensors).map_err(Error::mismatch)?;
+        Ok(bytes)
     }
 
     fn tensors(&self) -> Vec<Tensor<'_>> {
@@ -647,7 +645,7 @@ impl DistributionFile {
         Self::of_reader(path, Reader::open(path, limits)?, limits)
     }
 
-    /// Reads the bytes of a file, as [`DistributionFile::read`] does.
+    /// Reads the bytes of a file, as [`DistributionFile::read`] does, or those of [`DistributionFile::to_bytes`].
     pub fn of_bytes(bytes: Vec<u8>, limits: &Limits) -> Result<Self> {
         let name = Path::new("the distribution");
         Self::of_reader(name, Reader::of_bytes(name, bytes, limits)?, limits)

@@ -53,7 +53,8 @@ pub(super) struct Reader {
     pub(super) text: String,
     /// The SHA-256 that text and tensors must have.
     pub(super) sha256: String,
-    hash: Sha256,
+    /// `None` for bytes that carry no hash, which never leave memory.
+    hash: Option<Sha256>,
 }
 
 impl Reader {
@@ -61,16 +62,22 @@ impl Reader {
         let problem = |problem: Problem| Error::from(problem.in_file(path));
         let file = open_file(path).map_err(problem)?;
         let length = file.metadata().map_err(|error| problem(error.into()))?.len();
-        Self::of(path, Box::new(file), length, limits)
+        Self::of(path, Box::new(file), length, limits, true)
     }
 
-    /// Reads the bytes of a file; errors name it as `path`.
+    /// Reads the bytes of a file, or those of [`write_unhashed`]; errors name it as `path`.
     pub(super) fn of_bytes(path: &Path, bytes: Vec<u8>, limits: &Limits) -> Result<Self> {
         let length = bytes.len() as u64;
-        Self::of(path, Box::new(Cursor::new(bytes)), length, limits)
+        Self::of(path, Box::new(Cursor::new(bytes)), length, limits, false)
     }
 
-    fn of(path: &Path, mut file: Box<dyn ReadSeek>, length: u64, limits: &Limits) -> Result<Self> {
+    fn of(
+        path: &Path,
+        mut file: Box<dyn ReadSeek>,
+        length: u64,
+        limits: &Limits,
+        needs_hash: bool,
+    ) -> Result<Self> {
         let problem = |problem: Problem| Error::from(problem.in_file(path));
         let header = read_header(&mut *file, length, limits).map_err(problem)?;
         let foreign =
@@ -90,7 +97,7 @@ impl Reader {
         let (Some(text), Some(sha256)) = (value(TEXT), value(HASH)) else {
             return Err(foreign("it does not say what it holds"));
         };
-        let hash = hash_of_text(&text);
+        let hash = (needs_hash || !sha256.is_empty()).then(|| hash_of_text(&text));
         let (path, start) = (path.to_owned(), length - needed);
         Ok(Self { path, file, length, start, metadata, text, sha256, hash })
     }
@@ -132,7 +139,7 @@ impl Reader {
 
     /// Refuses a file whose content is not what was written.
     pub(super) fn verify(self) -> Result<()> {
-        if hex(&self.hash.finalize()) == self.sha256 {
+        if self.hash.is_none_or(|hash| hex(&hash.finalize()) == self.sha256) {
             return Ok(());
         }
         let reason = "its SHA-256 differs".to_owned();
@@ -143,7 +150,9 @@ impl Reader {
     fn begin(&mut self, name: &'static str) -> Result<(Dtype, usize)> {
         let missing = || Error::data(&self.path, format!("it has no tensor `{name}`")).advise(CHOOSE);
         let info = self.metadata.info(name).ok_or_else(missing)?;
-        self.hash.update(hashed_heading(name, info.dtype, &info.shape));
+        if let Some(hash) = &mut self.hash {
+            hash.update(hashed_heading(name, info.dtype, &info.shape));
+        }
         let place = SeekFrom::Start(self.start + info.data_offsets.0 as u64);
         self.file.seek(place).map_err(|error| Error::io(&self.path, error))?;
         // The header was checked against the length of the file: this allocates no more than is there.
@@ -165,7 +174,9 @@ impl Reader {
             values.resize(count.min(start + BLOCK), T::new_zeroed());
             let block = values[start..].as_mut_bytes();
             self.file.read_exact(block).map_err(|error| Error::io(&self.path, error))?;
-            self.hash.update(block);
+            if let Some(hash) = &mut self.hash {
+                hash.update(block);
+            }
         }
         Ok(values)
     }
@@ -219,13 +230,32 @@ impl<'a> Tensor<'a> {
     }
 }
 
-/// Writes a text and tensors; the same content gives the same bytes.
-pub(super) fn write(out: &mut dyn WriteSeek, text: &str, mut tensors: Vec<Tensor<'_>>) -> io::Result<()> {
+/// Returns the tensors in the order of their names, and in that of a file: wide types first, as the format's own library does, so that
+/// every tensor starts where its type may.
+fn orders<'t, 'a>(tensors: &'t mut [Tensor<'a>]) -> [Vec<&'t Tensor<'a>>; 2] {
     tensors.sort_by_key(|tensor| tensor.name);
     let by_name: Vec<&Tensor<'_>> = tensors.iter().collect();
-    // Wide types first, as the format's own library does: every tensor then starts where its type may.
     let mut in_file = by_name.clone();
     in_file.sort_by_key(|tensor| std::cmp::Reverse(tensor.kind.bitsize()));
+    [by_name, in_file]
+}
+
+/// Writes a text and tensors without a hash, for another process of this machine: hashing takes longer than all the rest.
+pub(super) fn write_unhashed(
+    out: &mut dyn io::Write,
+    text: &str,
+    mut tensors: Vec<Tensor<'_>>,
+) -> io::Result<()> {
+    let [_, in_file] = orders(&mut tensors);
+    let header = header(text, "", &in_file)?;
+    out.write_all(&(header.len() as u64).to_le_bytes())?;
+    out.write_all(&header)?;
+    in_file.iter().try_for_each(|tensor| out.write_all(tensor.bytes))
+}
+
+/// Writes a text and tensors; the same content gives the same bytes.
+pub(super) fn write(out: &mut dyn WriteSeek, text: &str, mut tensors: Vec<Tensor<'_>>) -> io::Result<()> {
+    let [by_name, in_file] = orders(&mut tensors);
     // The hash stands before the tensors, and takes as long as writing them: its place is filled afterwards.
     let hash = std::thread::scope(|scope| {
         let hash = std::thread::Builder::new().spawn_scoped(scope, || content_hash(text, &by_name));

@@ -33,6 +33,23 @@ fn what_is_written_is_read() {
 }
 
 #[test]
+fn bytes_in_memory_need_no_hash_and_files_do() {
+    let (folder, file) = (tempfile::tempdir().unwrap(), file("a"));
+    let (path, limits) = (folder.path().join("a.ssn.safetensors"), Limits::default());
+    let bytes = file.to_bytes().unwrap();
+    assert_eq!(DistributionFile::of_bytes(bytes.clone(), &limits).unwrap(), file);
+    assert!(DistributionFile::of_bytes(bytes[..bytes.len() - 1].to_vec(), &limits).is_err());
+    std::fs::write(&path, &bytes).unwrap();
+    let error = DistributionFile::read(&path, &limits).unwrap_err().to_string();
+    assert!(error.contains("SHA-256"), "{error}");
+    file.write(&path).unwrap();
+    let mut hashed = std::fs::read(&path).unwrap();
+    assert_eq!(DistributionFile::of_bytes(hashed.clone(), &limits).unwrap(), file);
+    *hashed.last_mut().unwrap() ^= 1;
+    assert!(DistributionFile::of_bytes(hashed, &limits).unwrap_err().to_string().contains("SHA-256"));
+}
+
+#[test]
 fn a_single_class_has_two_labels() {
     let folder = tempfile::tempdir().unwrap();
     let mut about = description("a");
