@@ -4,14 +4,14 @@ use serde::Serialize;
 
 use crate::exit::{Failure, json, print, print_sentences};
 
-/// What a verb returns when its work is done.
+/// The result of a verb.
 #[derive(Debug)]
 pub struct Answer {
     /// The text for people.
     pub text: String,
     /// The JSON of `--json`; `None` if another process prints it.
     pub json: Option<String>,
-    /// Whether the text is sentences, which are wrapped to the terminal.
+    /// Whether to wrap the text to the width of the terminal.
     pub is_prose: bool,
     /// The failure that follows the answer, such as a training that was stopped.
     pub failure: Option<Failure>,

@@ -255,7 +255,7 @@ fn read_frame(input: &mut impl Read) -> io::Result<Result<Request, Failure>> {
     Ok(Ok(request))
 }
 
-/// Reads a blob, or passes over one for which there is no memory.
+/// Reads a blob, or skips it if there is too little memory.
 fn read_blob(input: &mut impl Read, length: u64) -> io::Result<Result<Vec<u8>, Failure>> {
     if length > MOST_BLOB {
         return Err(io::ErrorKind::InvalidData.into());

@@ -609,7 +609,7 @@ impl DistributionFile {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let text = text(&self.description)?;
         let tensors = self.tensors();
-        // The header has less than a kilobyte per tensor beside its text.
+        // The header needs its text, and less than a kilobyte per tensor.
         let needed = tensors.iter().map(Tensor::len).sum::<usize>() + 2 * text.len() + 1024 * tensors.len();
         let mut bytes = vec![];
         let refused = |_| Error::memory(format!("case {}", self.description.case), needed as u64);

@@ -227,8 +227,7 @@ class Distribution:
     def view(self, path: str | os.PathLike[str] | None = None, *, height: int = 640) -> View:
         """The viewer with this distribution: inside a notebook, or as a page in the browser.
 
-        The page is written to ``path``; in a notebook to a file beside it unless that is named, in the folder ``ssn-views``, so that a
-        cell holds a link alone.
+        Writes the page to ``path``. Without it, a notebook writes to the folder ``ssn-views`` and its cell holds a link.
         """
         from ssn._show import view
 

@@ -27,7 +27,7 @@ class Image:
 
 
 def read(image: Any, spacing: float | Sequence[float] | None, affine: Any) -> Image:
-    """Takes an array or an image of nibabel, SimpleITK or Pillow; given ``spacing`` or ``affine`` win over the image's."""
+    """Takes an array or an image of nibabel, SimpleITK or Pillow; only arrays and pictures take ``spacing`` or ``affine``."""
     library = type(image).__module__.partition(".")[0]
     given = spacing is not None or affine is not None
     if given and library in ("nibabel", "SimpleITK"):

@@ -15,6 +15,7 @@ from ssn._progress import OnProgress, Phases
 from ssn._verbs import options
 from ssn._worker import Worker
 
+
 class Predictor:
     """A trained network that predicts images in memory.
 

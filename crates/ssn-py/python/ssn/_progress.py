@@ -67,7 +67,7 @@ class Phases:
     def _begin(self, about: dict[str, Any]) -> None:
         phase = Progress(about["name"], about["done"], about["total"], about["items"])
         if self._bar is not None:
-            # Of phases inside each other, the outermost stays.
+            # Keep the bar of the outermost phase.
             leave = not self._phases
             self._bars[about["phase"]] = self._bar(
                 desc=phase.name, total=phase.total or None, initial=phase.done, unit=f" {phase.items}", leave=leave

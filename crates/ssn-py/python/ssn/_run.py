@@ -33,6 +33,7 @@ class Event:
     | ``validating`` | ``done``, ``total`` |
     | ``validated`` | ``ged``, ``diversity``, ``rater_diversity``, ``dice``, ``is_best`` |
     | ``saved`` | ``path`` |
+    | ``resumed`` | |
     | ``incident``, ``unscored``, ``damaged-checkpoint`` | ``reason`` |
     | ``ended`` | ``reason``, ``best`` |
     """
@@ -160,9 +161,8 @@ def train(
     place = Path(out if isinstance(resume, bool) else resume)
     if resume and not place.exists():
         raise FileNotFoundError(f"{place} does not exist; ssn.train makes a run")
-    for name, path in {"config": config, "data": data}.items():
-        if path is not None and not Path(path).exists():
-            raise FileNotFoundError(f"{name}: {path} does not exist")
+    configs = [] if config is None else paths(config, "config")
+    datasets = [] if data is None else paths(data, "data")
     if set is not None and not isinstance(set, Mapping):
         raise TypeError('set must name settings, as {"training.steps": 1000}')
     settings = [f"{key}={_toml(value, key)}" for key, value in _flat(set or {}).items()]
@@ -170,7 +170,7 @@ def train(
     fold = None if fold is None else whole(fold, "fold")
     workers = None if workers is None else whole(workers, "workers")
     shared = options(
-        data=data, set=settings, time_limit=time_limit, workers=workers, device=str(device), allow_changed_data=allow_changed_data, skip_check=skip_check
+        data=datasets, set=settings, time_limit=time_limit, workers=workers, device=str(device), allow_changed_data=allow_changed_data, skip_check=skip_check
     )
     given = {"config": config, "preset": preset, "seed": seed, "fold": fold}
     named = [name for name, value in given.items() if value is not None]
@@ -181,27 +181,20 @@ def train(
     else:
         if config is None and data is None:
             raise ValueError("there is nothing to train on; name a config, which ssn.init writes, or data")
-        words = ["train", *([] if config is None else paths(config, "config")), *options(out=place, preset=preset, seed=seed, fold=fold), *shared]
-    phases, worker, last = Phases(progress), Worker(), 0
+        words = ["train", *configs, *options(out=place, preset=preset, seed=seed, fold=fold), *shared]
+    phases, last = Phases(progress), 0
 
-    def on_frame(frame: dict[str, Any]) -> None:
+    def on_frame(frame: dict[str, Any], worker: Worker) -> None:
         nonlocal last
-        if "progress" in frame:
-            phases(frame["progress"])
-            return
         fields = dict(frame["event"])
         kind = fields.pop("event")
         last = fields.get({"began": "done", "ended": "steps"}.get(kind, "step"), last)
         if on_event is not None and _is_false(on_event(Event(kind, last, fields))):
             worker.stop()
 
-    try:
-        answer, _ = worker.ask({"run": words}, on_frame=on_frame)
-    finally:
-        phases.close()
-        worker.close()
+    answer, interrupted = _in_worker(words, phases, on_frame)
     problem = answer["failure"]
-    if problem is not None and problem["code"] == STOPPED and worker.interrupted:
+    if problem is not None and problem["code"] == STOPPED and interrupted:
         saved = f"saved at step {answer['answer']['steps']}; continue with ssn.train(resume={str(place)!r})"
         raise KeyboardInterrupt(saved)
     if problem is not None and problem["code"] != STOPPED:
@@ -251,13 +244,28 @@ def predict(
         nifti=nifti,
         overwrite=overwrite,
     )
-    phases, worker = Phases(progress, on_progress), Worker()
+    reply, _ = _in_worker(words, Phases(progress, on_progress))
+    return Answer(reply["answer"] or {}, reply["text"])
+
+
+def _in_worker(
+    words: list[str], phases: Phases, on_event: Callable[[dict[str, Any], Worker], None] | None = None
+) -> tuple[dict[str, Any], bool]:
+    """Runs a verb in a worker of its own; returns the reply, and whether Ctrl-C stopped it."""
+    worker = Worker()
+
+    def on_frame(frame: dict[str, Any]) -> None:
+        if "progress" in frame:
+            phases(frame["progress"])
+        elif on_event is not None:
+            on_event(frame, worker)
+
     try:
-        reply, _ = worker.ask({"run": words}, on_frame=lambda frame: phases(frame["progress"]))
+        reply, _ = worker.ask({"run": words}, on_frame=on_frame)
     finally:
         phases.close()
         worker.close()
-    return Answer(reply["answer"] or {}, reply["text"])
+    return reply, worker.interrupted
 
 
 def _is_false(answer: Any) -> bool:

@@ -89,7 +89,7 @@ def options(**values: Any) -> list[str]:
 
 
 def paths(given: AnyPath | Sequence[AnyPath], name: str) -> list[str]:
-    """One path or several, which must exist; one that begins with a dash is no option."""
+    """Returns paths that exist as words; a path that begins with a dash gets a folder."""
     several = [given] if isinstance(given, (str, os.PathLike)) else list(given)
     if not several:
         raise ValueError(f"{name} is empty, but at least one path is needed")

@@ -123,7 +123,7 @@ class Worker:
                 frame, blob = self._read()
             except RuntimeError:
                 if interrupts.count > 1:
-                    raise KeyboardInterrupt("the worker was killed; what it saved before is there") from None
+                    raise KeyboardInterrupt("the worker was killed; earlier checkpoints are kept") from None
                 raise
             if self._is_answer(frame, blob) or on_frame is None or broken is not None:
                 continue
